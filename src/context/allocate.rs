@@ -1,0 +1,111 @@
+//! Extending a context: new nodes go, in order, into slabs of their own that the child owns.
+
+use std::sync::Arc;
+
+use crate::context::Context;
+use crate::device::Device;
+use crate::device::pools::{alloc_pool, free_pool};
+use crate::driver::Driver;
+use crate::error::{Error, ErrorKind, Result};
+use crate::node::{MemoryMode, NodeId, TensorNode};
+use crate::slab::loc::{BufferLoc, PoolId};
+use crate::slab::plan::{PlanNode, plan_segments};
+
+impl<D: Driver> Context<D> {
+    /// A child that has `nodes` too, in new slabs: as few as the device's cap allows, working nodes and constants
+    /// apart. With `zeroed` they are filled with zeros, else their contents are unspecified.
+    ///
+    /// A refusal changes nothing: no pool stays, and no later address is another.
+    pub(crate) fn extend(&self, nodes: &[&TensorNode], zeroed: bool) -> Result<Context<D>> {
+        self.check_live()?;
+        check_absent(self, nodes)?;
+        let device = self.device();
+        let first = device.next_pool_id();
+        let mut delta = Delta { device, pools: Vec::new(), places: Vec::new(), minted_count: 0 };
+        let placed = delta.place_all(nodes, zeroed);
+        if let Err(error) = placed {
+            delta.roll_back(first);
+            return Err(error);
+        }
+        let Delta { pools, places, .. } = delta;
+        let mut buffers = self.ctx_buffers().clone();
+        let mut record = device.record();
+        for (node, loc) in places {
+            record.settle_node(&node, loc);
+            buffers.insert(node.id(), (node, loc));
+        }
+        drop(record);
+        let mut builder = self.child().minted(pools);
+        builder.ctx_buffers = Some(Arc::new(buffers));
+        Ok(builder.build())
+    }
+}
+
+fn check_absent<D: Driver>(context: &Context<D>, nodes: &[&TensorNode]) -> Result<()> {
+    let mut seen: Vec<NodeId> = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        if let Some(loc) = context.loc(node) {
+            let message = format!("node {node} is in the context already, at {loc}; write to it with from_host");
+            return Err(Error::new(ErrorKind::DuplicateNode, message));
+        }
+        seen.push(node.id());
+    }
+    seen.sort_unstable();
+    if let Some(pair) = seen.windows(2).find(|pair| pair[0] == pair[1]) {
+        let message = format!("node {} is named twice; name it once", pair[0]);
+        return Err(Error::new(ErrorKind::DuplicateNode, message));
+    }
+    Ok(())
+}
+
+/// Pools and places on their way into a context.
+struct Delta<'a, D: Driver> {
+    device: &'a Device<D>,
+    pools: Vec<PoolId>,
+    places: Vec<(TensorNode, BufferLoc)>,
+    minted_count: u32,
+}
+
+impl<D: Driver> Delta<'_, D> {
+    fn place_all(&mut self, nodes: &[&TensorNode], zeroed: bool) -> Result<()> {
+        for mode in [MemoryMode::OnDevice, MemoryMode::Constant] {
+            let of_mode: Vec<_> = nodes.iter().copied().filter(|node| node.mode() == mode).collect();
+            if !of_mode.is_empty() {
+                self.place(&of_mode, mode, zeroed)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn place(&mut self, nodes: &[&TensorNode], mode: MemoryMode, zeroed: bool) -> Result<()> {
+        let limits = self.device.limits().plan();
+        let names: Vec<String> = nodes.iter().map(ToString::to_string).collect();
+        let plan_nodes: Vec<_> =
+            nodes.iter().zip(&names).map(|(node, name)| PlanNode { name, size_bytes: node.size_bytes() }).collect();
+        let plan = plan_segments(&plan_nodes, limits).map_err(|error| error.context(self.device.name()))?;
+        let mut segments = Vec::with_capacity(plan.segment_sizes_bytes.len());
+        for &size_bytes in &plan.segment_sizes_bytes {
+            let pool_id = self.device.record().mint_pool_id();
+            self.minted_count += 1;
+            alloc_pool(self.device, pool_id, size_bytes, limits.alignment_bytes, Some(mode))?;
+            self.pools.push(pool_id);
+            segments.push(pool_id);
+            if zeroed {
+                D::clear_recycled(self.device.runner(), pool_id)?;
+            }
+        }
+        for (&node, place) in nodes.iter().zip(&plan.places) {
+            let loc = BufferLoc { pool_id: segments[place.segment], offset: place.offset };
+            self.places.push((node.clone(), loc));
+        }
+        Ok(())
+    }
+
+    fn roll_back(self, first: PoolId) {
+        for &pool_id in &self.pools {
+            // It was just allocated; nothing else can have freed it.
+            let _ = free_pool(self.device, pool_id);
+        }
+        self.device.record().return_pool_ids(first, self.minted_count);
+    }
+}

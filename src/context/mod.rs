@@ -1,0 +1,237 @@
+//! Contexts: which tensor is where.
+//!
+//! A context is an immutable map from nodes to locations, with a parent. Whatever adds nodes gives a child; children
+//! see all that their parents have. A context frees exactly the pools that it minted: when it is finalized, or when its
+//! last clone and its last child are gone.
+
+mod allocate;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::device::Device;
+use crate::device::pools::free_pool;
+use crate::driver::Driver;
+use crate::error::{Error, ErrorKind, Result};
+use crate::node::{NodeId, TensorNode};
+use crate::slab::loc::{BufferLoc, PoolId};
+
+/// The nodes of a context with their locations, by identity.
+pub type CtxBuffers = BTreeMap<NodeId, (TensorNode, BufferLoc)>;
+
+/// An immutable map from nodes to locations. Cheap to clone; clones are the same context.
+pub struct Context<D: Driver> {
+    inner: Arc<Inner<D>>,
+}
+
+struct Inner<D: Driver> {
+    device: Device<D>,
+    parent: Option<Context<D>>,
+    ctx_buffers: Arc<CtxBuffers>,
+    /// The pools that this context allocated, and frees.
+    minted: Vec<PoolId>,
+    finalized: AtomicBool,
+    optimize_ctx: D::OptimizeCtx,
+    merge_buffer_node: Option<TensorNode>,
+}
+
+/// The optional parts of a context to be made. What is left out is the parent's.
+pub struct ContextBuilder<D: Driver> {
+    device: Device<D>,
+    parent: Option<Context<D>>,
+    ctx_buffers: Option<Arc<CtxBuffers>>,
+    optimize_ctx: Option<D::OptimizeCtx>,
+    merge_buffer_node: Option<Option<TensorNode>>,
+    minted: Vec<PoolId>,
+}
+
+impl<D: Driver> Context<D> {
+    /// An empty context without a parent.
+    pub fn root(device: &Device<D>) -> Self {
+        Self::builder(device).build()
+    }
+
+    /// Builds a context without a parent.
+    pub fn builder(device: &Device<D>) -> ContextBuilder<D> {
+        ContextBuilder {
+            device: device.clone(),
+            parent: None,
+            ctx_buffers: None,
+            optimize_ctx: None,
+            merge_buffer_node: None,
+            minted: Vec::new(),
+        }
+    }
+
+    /// Builds a child; what is left out is this context's.
+    pub fn child(&self) -> ContextBuilder<D> {
+        ContextBuilder { parent: Some(self.clone()), ..Self::builder(self.device()) }
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device<D> {
+        &self.inner.device
+    }
+
+    /// The context that this one extends.
+    pub fn parent(&self) -> Option<&Context<D>> {
+        self.inner.parent.as_ref()
+    }
+
+    /// Every node with its location, the parents' included.
+    pub fn ctx_buffers(&self) -> &CtxBuffers {
+        &self.inner.ctx_buffers
+    }
+
+    /// Every node with its location, in the order in which the nodes were created.
+    pub fn locs(&self) -> Vec<(TensorNode, BufferLoc)> {
+        self.ctx_buffers().values().cloned().collect()
+    }
+
+    /// Where a node is; `None` if it is not in this context.
+    pub fn loc(&self, node: &TensorNode) -> Option<BufferLoc> {
+        self.ctx_buffers().get(&node.id()).map(|(_, loc)| *loc)
+    }
+
+    /// The computations of virtual nodes that later compilations may inline.
+    pub fn optimize_ctx(&self) -> &D::OptimizeCtx {
+        &self.inner.optimize_ctx
+    }
+
+    /// The node that the merge buffer will hold when the work through this context is done.
+    pub fn merge_buffer_node(&self) -> Option<&TensorNode> {
+        self.inner.merge_buffer_node.as_ref()
+    }
+
+    /// Whether this context was finalized.
+    pub fn is_finalized(&self) -> bool {
+        self.inner.finalized.load(Ordering::Acquire)
+    }
+
+    /// Frees the pools that this context minted, and nothing else. Work that was recorded before still runs. Doing it
+    /// again does nothing; using the context, or a child that needs those pools, is a [`ErrorKind::Disposed`] error.
+    pub fn finalize(&self) {
+        self.inner.finalize();
+    }
+
+    /// Refuses a context that was finalized.
+    pub(crate) fn check_live(&self) -> Result<()> {
+        if !self.is_finalized() {
+            return Ok(());
+        }
+        let message = format!("a context of {} was finalized; make another from its parent", self.device().name());
+        Err(Error::new(ErrorKind::Disposed, message))
+    }
+
+    /// Where a node is, or an error that names it.
+    pub(crate) fn require(&self, node: &TensorNode) -> Result<BufferLoc> {
+        self.check_live()?;
+        self.loc(node).ok_or_else(|| {
+            let message = format!(
+                "node {node} is not in the context, which has {} nodes; upload it or link a routine that creates it",
+                self.ctx_buffers().len()
+            );
+            Error::new(ErrorKind::UnknownNode, message)
+        })
+    }
+}
+
+impl<D: Driver> ContextBuilder<D> {
+    /// The locations of all nodes, in place of the parent's. The pools behind them stay whose they are.
+    #[must_use]
+    pub fn ctx_buffers(mut self, ctx_buffers: CtxBuffers) -> Self {
+        self.ctx_buffers = Some(Arc::new(ctx_buffers));
+        self
+    }
+
+    /// The computations of virtual nodes, in place of the parent's.
+    #[must_use]
+    pub fn optimize_ctx(mut self, optimize_ctx: D::OptimizeCtx) -> Self {
+        self.optimize_ctx = Some(optimize_ctx);
+        self
+    }
+
+    /// The node of the merge buffer, in place of the parent's.
+    #[must_use]
+    pub fn merge_buffer_node(mut self, node: Option<TensorNode>) -> Self {
+        self.merge_buffer_node = Some(node);
+        self
+    }
+
+    fn minted(mut self, pools: Vec<PoolId>) -> Self {
+        self.minted = pools;
+        self
+    }
+
+    /// Makes the context.
+    pub fn build(self) -> Context<D> {
+        let parent = self.parent.as_ref().map(|parent| &parent.inner);
+        let inner = Inner {
+            ctx_buffers: self
+                .ctx_buffers
+                .or_else(|| parent.map(|parent| parent.ctx_buffers.clone()))
+                .unwrap_or_default(),
+            optimize_ctx: self
+                .optimize_ctx
+                .or_else(|| parent.map(|parent| parent.optimize_ctx.clone()))
+                .unwrap_or_default(),
+            merge_buffer_node: self
+                .merge_buffer_node
+                .or_else(|| parent.map(|parent| parent.merge_buffer_node.clone()))
+                .flatten(),
+            device: self.device,
+            parent: self.parent,
+            minted: self.minted,
+            finalized: AtomicBool::new(false),
+        };
+        // On the web the device is not Send, and there is one thread.
+        #[allow(clippy::arc_with_non_send_sync)]
+        let inner = Arc::new(inner);
+        Context { inner }
+    }
+}
+
+impl<D: Driver> Inner<D> {
+    fn finalize(&self) {
+        if self.finalized.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        for &pool_id in &self.minted {
+            // A pool that is gone already was freed by hand, or with its device; either way it is free.
+            let _ = free_pool(&self.device, pool_id);
+        }
+    }
+}
+
+impl<D: Driver> Drop for Inner<D> {
+    fn drop(&mut self) {
+        self.finalize();
+        // A long chain of parents would drop recursively, as deep as it is long.
+        let mut parent = self.parent.take();
+        while let Some(context) = parent {
+            parent = Arc::into_inner(context.inner).and_then(|mut inner| inner.parent.take());
+        }
+    }
+}
+
+impl<D: Driver> Clone for Context<D> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone() }
+    }
+}
+
+impl<D: Driver> fmt::Debug for Context<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let locs: Vec<_> = self.ctx_buffers().values().map(|(node, loc)| format!("{node}@{loc}")).collect();
+        let state = if self.is_finalized() { "finalized " } else { "" };
+        write!(f, "{state}Context({}, [{}])", self.device().name(), locs.join(", "))
+    }
+}
+
+impl<D: Driver> fmt::Debug for ContextBuilder<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ContextBuilder({}, parent: {:?})", self.device.name(), self.parent)
+    }
+}

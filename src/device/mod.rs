@@ -1,0 +1,229 @@
+//! The device record: one opened device and what we own on it.
+
+pub mod open;
+pub mod pools;
+mod record;
+
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+
+use crate::device::record::Record;
+use crate::driver::Driver;
+use crate::driver::limits::{AdapterInfo, DeviceLimits, RunnerStats};
+use crate::error::{Error, Result};
+use crate::event::Event;
+use crate::node::{NodeId, TensorNode};
+use crate::slab::loc::{BufferLoc, PoolId};
+use crate::slab::report::MemoryReport;
+
+/// The name of a device, unique over all devices of all drivers in the process, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub struct DeviceId(pub u32);
+
+impl fmt::Display for DeviceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+static NEXT_DEVICE_ID: AtomicU32 = AtomicU32::new(1);
+
+/// One opened device. Cheap to clone; clones are the same device.
+///
+/// Its memory goes when the last clone, context, routine and event of it go.
+pub struct Device<D: Driver> {
+    inner: Arc<Inner<D>>,
+}
+
+struct Inner<D: Driver> {
+    dev: D::Dev,
+    runner: Arc<D::Runner>,
+    ordinal: u32,
+    device_id: DeviceId,
+    name: String,
+    record: Mutex<Record>,
+}
+
+impl<D: Driver> Device<D> {
+    /// A device around what a driver opened. `ordinal` counts the devices of that driver.
+    pub fn new(dev: D::Dev, runner: D::Runner, ordinal: u32) -> Self {
+        let device_id = DeviceId(NEXT_DEVICE_ID.fetch_add(1, Ordering::Relaxed));
+        let name = format!("{}:{ordinal}:{device_id}", D::NAME);
+        D::set_name(&runner, &name);
+        let record = Mutex::new(Record::new());
+        // On the web the runner is not Send, and there is one thread.
+        #[allow(clippy::arc_with_non_send_sync)]
+        let (runner, record) = (Arc::new(runner), record);
+        #[allow(clippy::arc_with_non_send_sync)]
+        let inner = Arc::new(Inner { dev, runner, ordinal, device_id, name, record });
+        Self { inner }
+    }
+
+    /// `driver:ordinal:device_id`.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// The driver's own device.
+    pub fn dev(&self) -> &D::Dev {
+        &self.inner.dev
+    }
+
+    /// The device's FIFO.
+    pub fn runner(&self) -> &Arc<D::Runner> {
+        &self.inner.runner
+    }
+
+    /// Which of the driver's devices this is.
+    pub fn ordinal(&self) -> u32 {
+        self.inner.ordinal
+    }
+
+    /// Unique over all devices of all drivers in the process.
+    pub fn device_id(&self) -> DeviceId {
+        self.inner.device_id
+    }
+
+    /// The pool that the next slab will get.
+    pub fn next_pool_id(&self) -> PoolId {
+        self.record().next_pool_id
+    }
+
+    /// The node that the merge buffer holds, and where; `None` while it holds none.
+    pub fn merge_buffer(&self) -> Option<(TensorNode, BufferLoc)> {
+        self.record().merge_buffer.clone()
+    }
+
+    /// Bytes of the merge buffer, pool 0.
+    pub fn merge_buffer_capacity(&self) -> u64 {
+        self.record().merge_buffer_capacity
+    }
+
+    /// The event of the last work that writes to that node; `None` if nothing on this device has written to it.
+    pub fn updating_for(&self, node: NodeId) -> Option<Event<D>> {
+        let seq = self.record().updating_for.get(&node).copied();
+        seq.map(|seq| Event::new(D::event(self.runner(), seq)))
+    }
+
+    /// The event of the last work that writes to the merge buffer.
+    pub fn updating_for_merge_buffer(&self) -> Option<Event<D>> {
+        let seq = self.record().updating_for_merge_buffer;
+        seq.map(|seq| Event::new(D::event(self.runner(), seq)))
+    }
+
+    /// Where the constants are that this device shares between contexts.
+    pub fn constant_buffer_cache(&self) -> Vec<(NodeId, BufferLoc)> {
+        self.record().constant_buffer_cache.iter().map(|(&node, &loc)| (node, loc)).collect()
+    }
+
+    /// The limits that planning, compiling and linking respect.
+    pub fn limits(&self) -> &DeviceLimits {
+        D::limits(self.dev())
+    }
+
+    /// What the device runs on.
+    pub fn adapter(&self) -> &AdapterInfo {
+        D::adapter(self.dev())
+    }
+
+    /// Counters since the device was opened.
+    pub fn stats(&self) -> RunnerStats {
+        D::stats(self.runner())
+    }
+
+    /// Reserved, in use, padding and peak, per pool, with node labels.
+    pub fn report(&self) -> MemoryReport {
+        let memory = D::memory(self.runner());
+        let pools = self.record().pool_reports();
+        MemoryReport {
+            reserved_bytes: memory.reserved_bytes,
+            heap_count: memory.heap_count,
+            in_use_bytes: memory.in_use_bytes,
+            padding_bytes: pools.iter().map(|pool| pool.padding_bytes).sum(),
+            peak_bytes: memory.peak_bytes,
+            staging_bytes: memory.staging_bytes,
+            pools,
+        }
+    }
+
+    /// The event of everything recorded so far.
+    pub fn all_work(&self) -> Event<D> {
+        Event::new(D::all_work(self.runner()))
+    }
+
+    /// Waits for everything recorded so far.
+    pub async fn await_idle(&self) -> Result<()> {
+        self.all_work().await
+    }
+
+    /// Waits for everything recorded so far, blocking the thread.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn sync(&self) -> Result<()> {
+        self.all_work().sync()
+    }
+
+    /// Whether everything recorded so far is done.
+    pub fn is_idle(&self) -> bool {
+        self.all_work().is_done()
+    }
+
+    /// Hands everything recorded so far to the device, without waiting.
+    pub fn flush(&self) -> Result<()> {
+        D::flush(self.runner())
+    }
+
+    /// Waits until few enough batches are in flight that recording more keeps queued work bounded. Natively recording
+    /// waits by itself; on the web nothing blocks, and a long loop awaits this now and then.
+    pub async fn ready(&self) -> Result<()> {
+        Event::<D>::new(D::ready(self.runner())).await
+    }
+
+    /// The event with that sequence number, as [`Event::seq`] gave it.
+    pub fn event(&self, seq: u64) -> Event<D> {
+        Event::new(D::event(self.runner(), seq))
+    }
+
+    /// Destroys the device. Everything pending settles with [`crate::ErrorKind::DeviceLost`], and so does every later
+    /// call.
+    pub fn destroy(&self) {
+        D::destroy(self.runner());
+    }
+
+    /// Resolves with the cause when the device is lost; never, as long as it is not.
+    pub fn lost(&self) -> impl Future<Output = Error> + use<D> {
+        D::lost(self.runner())
+    }
+
+    pub(crate) fn record(&self) -> MutexGuard<'_, Record> {
+        self.inner.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that the work with that event writes to those nodes.
+    pub(crate) fn wrote<'a>(&self, nodes: impl IntoIterator<Item = &'a NodeId>, event: &Event<D>) {
+        let mut record = self.record();
+        for node in nodes {
+            record.updating_for.insert(*node, event.seq());
+        }
+    }
+}
+
+impl<D: Driver> Clone for Device<D> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone() }
+    }
+}
+
+impl<D: Driver> PartialEq for Device<D> {
+    fn eq(&self, other: &Self) -> bool {
+        self.device_id() == other.device_id()
+    }
+}
+
+impl<D: Driver> fmt::Debug for Device<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Device({}, {})", self.name(), self.adapter().name)
+    }
+}

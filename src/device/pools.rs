@@ -1,0 +1,62 @@
+//! The slab interface of the signature: allocate, free, zero and resolve a pool of a device.
+
+use crate::device::Device;
+use crate::driver::{Driver, SlabRef};
+use crate::error::Result;
+use crate::event::Event;
+use crate::node::MemoryMode;
+use crate::slab::loc::{BufferLoc, PoolId, no_such_pool};
+
+/// Allocates the slab of `pool_id`; an existing slab under the id is freed first. `size_bytes` is rounded up to the
+/// driver's granularity, `alignment` is in bytes, a power of two. The contents are unspecified until they are written
+/// or zeroed. Contexts allocate by themselves; this is for those who place tensors on their own.
+///
+/// # Errors
+/// `LimitExceeded` for what the device can never hold, `OutOfMemory` for what it cannot hold now, `DeviceLost`.
+pub fn alloc_pool<D: Driver>(
+    device: &Device<D>,
+    pool_id: PoolId,
+    size_bytes: u64,
+    alignment: u64,
+    mode: Option<MemoryMode>,
+) -> Result<()> {
+    D::alloc_pool(device.runner(), pool_id, size_bytes, alignment, mode).map_err(|e| e.context(device.name()))?;
+    let mut record = device.record();
+    record.pool_freed(pool_id);
+    record.pool_allocated(pool_id, size_bytes);
+    Ok(())
+}
+
+/// Frees the slab of `pool_id` and drops its table entry.
+///
+/// # Errors
+/// `Disposed` if there is no such pool.
+pub fn free_pool<D: Driver>(device: &Device<D>, pool_id: PoolId) -> Result<()> {
+    device.record().pool_freed(pool_id);
+    D::free_pool(device.runner(), pool_id).map_err(|error| error.context(device.name()))
+}
+
+/// Zeroes exactly the bytes from `offset` to `offset + len_bytes` of a pool; neighbours keep theirs.
+///
+/// # Errors
+/// `Disposed` if there is no such pool, `ShapeMismatch` for a range that leaves it, `DeviceLost`.
+pub fn memset_zero<D: Driver>(device: &Device<D>, pool_id: PoolId, offset: u64, len_bytes: u64) -> Result<Event<D>> {
+    let loc = BufferLoc { pool_id, offset };
+    D::memset_zero(device.runner(), loc, len_bytes).map(Event::new).map_err(|error| error.context(device.name()))
+}
+
+/// The driver's slab behind a location, and the offset in it. Valid until the next allocation, freeing or move.
+///
+/// # Errors
+/// `Disposed` if there is no such pool, `ShapeMismatch` for an offset that leaves it.
+pub fn resolve_pool<D: Driver>(device: &Device<D>, loc: BufferLoc) -> Result<SlabRef<D::Slab>> {
+    D::resolve_pool(device.runner(), loc).map_err(|error| error.context(device.name()))
+}
+
+/// The size of a pool's slab, in bytes.
+///
+/// # Errors
+/// `Disposed` if there is no such pool.
+pub fn pool_size_bytes<D: Driver>(device: &Device<D>, pool_id: PoolId) -> Result<u64> {
+    D::pool_size_bytes(device.runner(), pool_id).ok_or_else(|| no_such_pool(pool_id).context(device.name()))
+}

@@ -1,0 +1,81 @@
+//! Tasks to commands: the only place that knows `wgpu::CommandEncoder`.
+//!
+//! Dispatches share a compute pass until something needs the encoder itself; state that is already set is not set
+//! again.
+
+use std::sync::Arc;
+
+use crate::driver::gpu::runner::State;
+use crate::driver::gpu::task::{Dispatch, Task};
+use crate::error::{Error, Result};
+
+/// Encodes a batch. No tasks (a batch of queue writes only) give no command buffer.
+pub(super) fn encode(device: &wgpu::Device, state: &mut State, tasks: &[Task]) -> Result<Option<wgpu::CommandBuffer>> {
+    if tasks.is_empty() {
+        return Ok(None);
+    }
+    let label = format!("wgslab batch {}", state.batch);
+    let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some(&label) });
+    let mut rest = tasks;
+    while !rest.is_empty() {
+        let run = rest.iter().take_while(|task| matches!(task, Task::Dispatch(_))).count();
+        if run > 0 {
+            encode_pass(&mut encoder, &rest[..run]);
+            state.stats.passes += 1;
+        } else {
+            encode_command(&mut encoder, state, &rest[0])?;
+        }
+        rest = &rest[run.max(1)..];
+    }
+    Ok(Some(encoder.finish()))
+}
+
+fn encode_pass(encoder: &mut wgpu::CommandEncoder, tasks: &[Task]) {
+    let mut pass =
+        encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: Some("wgslab pass"), timestamp_writes: None });
+    let mut set: Option<&Dispatch> = None;
+    for task in tasks {
+        let Task::Dispatch(dispatch) = task else { continue };
+        if set.is_none_or(|set| !Arc::ptr_eq(&set.pipeline, &dispatch.pipeline)) {
+            pass.set_pipeline(&dispatch.pipeline);
+        }
+        if set.is_none_or(|set| !Arc::ptr_eq(&set.heaps, &dispatch.heaps)) {
+            pass.set_bind_group(0, &*dispatch.heaps, &[]);
+        }
+        if set.is_none_or(|set| {
+            set.params_offset != dispatch.params_offset || !Arc::ptr_eq(&set.params, &dispatch.params)
+        }) {
+            pass.set_bind_group(1, &*dispatch.params, &[dispatch.params_offset]);
+        }
+        let [x, y, z] = dispatch.grid;
+        pass.dispatch_workgroups(x, y, z);
+        set = Some(dispatch);
+    }
+}
+
+fn encode_command(encoder: &mut wgpu::CommandEncoder, state: &State, task: &Task) -> Result<()> {
+    match *task {
+        Task::Upload { heap, offset, ring_offset, len } => {
+            let Some(ring) = &state.upload_ring else {
+                return Err(Error::bug("an upload was recorded through a ring that does not exist"));
+            };
+            encoder.copy_buffer_to_buffer(&ring.buffer, ring_offset, &state.heaps.get(heap)?.buffer, offset, len);
+        }
+        Task::Zero { heap, offset, len } => {
+            encoder.clear_buffer(&state.heaps.get(heap)?.buffer, offset, Some(len));
+        }
+        Task::Copy { src, src_offset, dst, dst_offset, len } => {
+            let (src, dst) = (&state.heaps.get(src)?.buffer, &state.heaps.get(dst)?.buffer);
+            encoder.copy_buffer_to_buffer(src, src_offset, dst, dst_offset, len);
+        }
+        Task::Stage { heap, offset, len, staging, staging_offset } => {
+            let Some(staging) = state.staging.get(staging) else {
+                return Err(Error::bug("a readback was recorded without a staging buffer"));
+            };
+            let source = &state.heaps.get(heap)?.buffer;
+            encoder.copy_buffer_to_buffer(source, offset, staging.buffer(), staging_offset, len);
+        }
+        Task::Dispatch(_) => return Err(Error::bug("a dispatch was encoded outside a pass")),
+    }
+    Ok(())
+}

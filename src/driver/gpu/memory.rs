@@ -1,0 +1,361 @@
+//! Pools and bytes: allocation, freeing, uploads, zeroing and copies. Every operation moves exact bytes.
+//!
+//! WebGPU's commands move multiples of 4: the aligned interior goes by command, and the at most three bytes on either
+//! side by a built-in kernel that sets some bits of one word.
+
+use std::sync::Arc;
+
+use crate::driver::SlabRef;
+use crate::driver::bytes::Bytes;
+use crate::driver::gpu::builtin::{Builtin, SLOT_BYTES, copy_params};
+use crate::driver::gpu::event::GpuEvent;
+use crate::driver::gpu::heaps::{HeapClass, HeapId, SlabRange};
+use crate::driver::gpu::platform;
+use crate::driver::gpu::runner::{GpuRunner, State, UploadRing};
+use crate::driver::gpu::scope::scoped;
+use crate::driver::gpu::task::Task;
+use crate::driver::limits::ALIGNMENT_BYTES;
+use crate::error::{Error, ErrorKind, Result};
+use crate::node::MemoryMode;
+use crate::slab::loc::{BufferLoc, PoolId, bad_alignment, check_range, no_such_pool};
+
+/// Uploads up to this size are ordered behind recorded work by a copy; larger ones by a flush.
+const UPLOAD_RING_BYTES: u64 = 1 << 20;
+
+/// A range that was resolved: its heap, and bytes from the start of the heap.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeapRange {
+    pub(super) heap: HeapId,
+    pub(super) offset: u64,
+}
+
+/// A byte range split at word boundaries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Split {
+    head_len: u64,
+    interior_len: u64,
+    tail_len: u64,
+}
+
+impl Split {
+    fn of(offset: u64, len: u64) -> Self {
+        let head_len = (offset.next_multiple_of(4) - offset).min(len);
+        let interior_len = (len - head_len) / 4 * 4;
+        Self { head_len, interior_len, tail_len: len - head_len - interior_len }
+    }
+}
+
+impl GpuRunner {
+    pub(super) fn alloc_pool(
+        &self,
+        pool_id: PoolId,
+        size_bytes: u64,
+        alignment: u64,
+        mode: Option<MemoryMode>,
+    ) -> Result<()> {
+        if !alignment.is_power_of_two() || alignment > self.dev.heap_cap_bytes {
+            return Err(bad_alignment(pool_id, alignment));
+        }
+        self.free_pool_if_present(pool_id)?;
+        let mut state = self.begin()?;
+        let size = size_bytes.max(1).next_multiple_of(ALIGNMENT_BYTES);
+        let class = HeapClass::from(mode);
+        let range = self.place(&mut state, size, alignment, class).map_err(|error| error.context(pool_id))?;
+        state.in_use_bytes += range.size_bytes;
+        state.peak_bytes = state.peak_bytes.max(state.in_use_bytes);
+        state.pools.insert(pool_id, range);
+        Ok(())
+    }
+
+    /// Places a slab, in a new heap where the present ones have no room.
+    fn place(&self, state: &mut State, size: u64, alignment: u64, class: HeapClass) -> Result<SlabRange> {
+        if let Some(range) = state.heaps.place(size, alignment, class) {
+            return Ok(range);
+        }
+        let heap_bytes = state.heaps.new_heap_bytes(size, alignment)?;
+        self.grow(state, heap_bytes, class)?;
+        let placed = state.heaps.place(size, alignment, class);
+        placed.ok_or_else(|| Error::bug(format!("a new heap of {heap_bytes} bytes has no room for {size}")))
+    }
+
+    /// Makes a heap. Natively a failure is known at once; on the web it is known later, and fails what was recorded
+    /// in the meantime.
+    fn grow(&self, state: &mut State, size_bytes: u64, class: HeapClass) -> Result<()> {
+        let label = format!("wgslab heap of {size_bytes} bytes ({class:?})");
+        let (buffer, verdict) = scoped(&self.dev.device, || {
+            self.dev.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some(&label),
+                size: size_bytes,
+                usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            })
+        });
+        state.stats.buffers_created += 1;
+        let id = state.heaps.add(buffer, size_bytes, class);
+        let gate = self.heap_gate.clone();
+        gate.begin();
+        platform::settle(verdict, move |caught| {
+            let doing = format!("allocating a heap of {size_bytes} bytes");
+            gate.end(id, caught.map(|caught| caught.into_error(&doing, ErrorKind::LimitExceeded)));
+        });
+        if let Some(error) = self.heap_gate.failure_of(id) {
+            state.heaps.remove(id);
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    fn free_pool_if_present(&self, pool_id: PoolId) -> Result<()> {
+        let present = self.lock().pools.contains_key(&pool_id);
+        if present { self.free_pool(pool_id) } else { Ok(()) }
+    }
+
+    pub(super) fn free_pool(&self, pool_id: PoolId) -> Result<()> {
+        let mut state = self.lock();
+        let Some(range) = state.pools.remove(&pool_id) else { return Err(no_such_pool(pool_id)) };
+        state.in_use_bytes -= range.size_bytes;
+        state.generation += 1;
+        state.heaps.free(range);
+        while let Some(spare) = state.heaps.spare() {
+            // Recorded work may still use the buffer: it must be with the queue before the buffer is destroyed.
+            if state.is_touched(spare) && self.progress().lost().is_none() {
+                self.flush_state(&mut state)?;
+            }
+            state.heap_groups.forget(spare);
+            if let Some(heap) = state.heaps.remove(spare) {
+                heap.buffer.destroy();
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn pool_size_bytes(&self, pool_id: PoolId) -> Option<u64> {
+        self.lock().pools.get(&pool_id).map(|slab| slab.size_bytes)
+    }
+
+    pub(super) fn resolve_pool(&self, loc: BufferLoc) -> Result<SlabRef<wgpu::Buffer>> {
+        let state = self.lock();
+        let range = self.resolve(&state, loc, 0)?;
+        Ok(SlabRef { slab: state.heaps.get(range.heap)?.buffer.clone(), offset: range.offset })
+    }
+
+    /// Where `len` bytes from `loc` lie.
+    pub(super) fn resolve(&self, state: &State, loc: BufferLoc, len: u64) -> Result<HeapRange> {
+        let slab = state.pools.get(&loc.pool_id).ok_or_else(|| no_such_pool(loc.pool_id))?;
+        check_range(loc, len, slab.size_bytes)?;
+        if let Some(error) = self.heap_gate.failure_of(slab.heap) {
+            return Err(error);
+        }
+        Ok(HeapRange { heap: slab.heap, offset: slab.offset + loc.offset })
+    }
+
+    pub(super) fn clear_recycled(self: &Arc<Self>, pool_id: PoolId) -> Result<()> {
+        let mut state = self.begin()?;
+        let slab = state.pools.get(&pool_id).ok_or_else(|| no_such_pool(pool_id))?;
+        let (heap, offset, len) = (slab.heap, slab.offset, slab.fresh_from - slab.offset);
+        if len > 0 {
+            state.stats.zeros += 1;
+            state.push_command(heap, Task::Zero { heap, offset, len });
+        }
+        state.advance();
+        self.recorded(state).map(drop)
+    }
+
+    pub(super) fn zero(self: &Arc<Self>, loc: BufferLoc, len: u64) -> Result<GpuEvent> {
+        let mut state = self.begin()?;
+        let HeapRange { heap, offset } = self.resolve(&state, loc, len)?;
+        let split = Split::of(offset, len);
+        self.poke(&mut state, heap, offset, &[0; 3][..split.head_len as usize])?;
+        let interior = offset + split.head_len;
+        if split.interior_len > 0 {
+            state.push_command(heap, Task::Zero { heap, offset: interior, len: split.interior_len });
+        }
+        self.poke(&mut state, heap, interior + split.interior_len, &[0; 3][..split.tail_len as usize])?;
+        state.stats.zeros += 1;
+        state.advance();
+        self.recorded(state)
+    }
+
+    pub(super) fn upload(self: &Arc<Self>, loc: BufferLoc, bytes: Bytes<'_>) -> Result<GpuEvent> {
+        let len = bytes.len_bytes();
+        let mut state = self.begin()?;
+        let HeapRange { heap, offset } = self.resolve(&state, loc, len)?;
+        let split = Split::of(offset, len);
+        let interior = offset + split.head_len;
+        self.upload_words(&mut state, heap, interior, bytes, split.head_len, split.interior_len)?;
+        let mut edge = [0; 3];
+        let head = &mut edge[..split.head_len as usize];
+        bytes.copy_to(0, head);
+        self.poke(&mut state, heap, offset, head)?;
+        let tail = &mut edge[..split.tail_len as usize];
+        bytes.copy_to(split.head_len + split.interior_len, tail);
+        self.poke(&mut state, heap, interior + split.interior_len, tail)?;
+        state.stats.uploads += 1;
+        state.advance();
+        self.recorded(state)
+    }
+
+    /// Uploads the aligned part: straight into the heap where no recorded task touches it, else behind the recorded
+    /// tasks, through the ring.
+    fn upload_words(
+        &self,
+        state: &mut State,
+        heap: HeapId,
+        offset: u64,
+        bytes: Bytes<'_>,
+        start: u64,
+        len: u64,
+    ) -> Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        if state.is_touched(heap) {
+            if len <= UPLOAD_RING_BYTES {
+                return self.upload_through_ring(state, heap, offset, bytes, start, len);
+            }
+            self.flush_state(state)?;
+        }
+        platform::write_buffer(&self.dev.queue, &state.heaps.get(heap)?.buffer, offset, bytes, start, len);
+        state.direct_bytes += len;
+        Ok(())
+    }
+
+    fn upload_through_ring(
+        &self,
+        state: &mut State,
+        heap: HeapId,
+        offset: u64,
+        bytes: Bytes<'_>,
+        start: u64,
+        len: u64,
+    ) -> Result<()> {
+        if state.upload_ring.as_ref().is_some_and(|ring| ring.cursor + len > UPLOAD_RING_BYTES) {
+            self.flush_state(state)?;
+        }
+        if state.upload_ring.is_none() {
+            let buffer = self.dev.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some("wgslab upload ring"),
+                size: UPLOAD_RING_BYTES,
+                usage: wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            });
+            state.stats.buffers_created += 1;
+            state.upload_ring = Some(UploadRing { buffer, cursor: 0 });
+        }
+        let Some(ring) = &mut state.upload_ring else { return Err(Error::bug("the upload ring is gone")) };
+        // The write runs before the batch, into a part of the ring that no earlier task of the batch reads.
+        let ring_offset = ring.cursor;
+        platform::write_buffer(&self.dev.queue, &ring.buffer, ring_offset, bytes, start, len);
+        ring.cursor += len;
+        state.push_command(heap, Task::Upload { heap, offset, ring_offset, len });
+        Ok(())
+    }
+
+    /// Sets at most three bytes that lie in one word.
+    fn poke(&self, state: &mut State, heap: HeapId, offset: u64, bytes: &[u8]) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let lane = (offset % 4) as usize;
+        let (mut mask, mut bits) = ([0; 4], [0; 4]);
+        mask[lane..lane + bytes.len()].fill(0xff);
+        bits[lane..lane + bytes.len()].copy_from_slice(bytes);
+        let words = [(offset / 4) as u32, u32::from_le_bytes(mask), u32::from_le_bytes(bits), 0];
+        self.builtin(state, Builtin::Poke, &[heap], &words, [1, 1, 1])
+    }
+
+    fn builtin(
+        &self,
+        state: &mut State,
+        builtin: Builtin,
+        heaps: &[HeapId],
+        words: &[u32; 4],
+        grid: [u32; 3],
+    ) -> Result<()> {
+        if !state.params.has_room(SLOT_BYTES) {
+            self.flush_state(state)?;
+        }
+        state.push_builtin(&self.dev.device, builtin, heaps, words, grid)
+    }
+
+    pub(super) fn copy(self: &Arc<Self>, src: BufferLoc, dst: BufferLoc, len: u64) -> Result<GpuEvent> {
+        let mut state = self.begin()?;
+        let from = self.resolve(&state, src, len)?;
+        let to = self.resolve(&state, dst, len)?;
+        if len > 0 && (from.heap, from.offset) != (to.heap, to.offset) {
+            if from.heap == to.heap && words_overlap(from.offset, to.offset, len) {
+                self.copy_by_bounce(&mut state, from, to, len)?;
+            } else {
+                self.copy_disjoint(&mut state, from, to, len)?;
+            }
+            state.stats.copies += 1;
+        }
+        state.advance();
+        self.recorded(state)
+    }
+
+    /// Copies between ranges that share no word.
+    fn copy_disjoint(&self, state: &mut State, from: HeapRange, to: HeapRange, len: u64) -> Result<()> {
+        if from.heap != to.heap && [from.offset, to.offset, len].iter().all(|bytes| bytes % 4 == 0) {
+            let (src, dst) = (from.heap, to.heap);
+            let task = Task::Copy { src, src_offset: from.offset, dst, dst_offset: to.offset, len };
+            state.touch(src);
+            state.push_command(dst, task);
+            return Ok(());
+        }
+        let (words, grid) = copy_params(from.offset, to.offset, len);
+        if from.heap == to.heap {
+            self.builtin(state, Builtin::CopyWithin, &[to.heap], &words, grid)
+        } else {
+            self.builtin(state, Builtin::CopyAcross, &[to.heap, from.heap], &words, grid)
+        }
+    }
+
+    /// Copies between overlapping ranges, by way of a range that overlaps neither.
+    fn copy_by_bounce(&self, state: &mut State, from: HeapRange, to: HeapRange, len: u64) -> Result<()> {
+        let size = len.next_multiple_of(ALIGNMENT_BYTES);
+        let bounce = self.place(state, size, ALIGNMENT_BYTES, HeapClass::Working)?;
+        let middle = HeapRange { heap: bounce.heap, offset: bounce.offset };
+        let copied =
+            self.copy_disjoint(state, from, middle, len).and_then(|()| self.copy_disjoint(state, middle, to, len));
+        // The queue runs in order: whoever gets this range next comes after both copies.
+        state.heaps.free(bounce);
+        copied
+    }
+}
+
+impl State {
+    /// Records a command that writes to that heap.
+    fn push_command(&mut self, heap: HeapId, task: Task) {
+        self.touch(heap);
+        self.tasks.push(task);
+    }
+}
+
+/// Whether two ranges of one heap share a word: then one invocation could read what another writes.
+fn words_overlap(a: u64, b: u64, len: u64) -> bool {
+    let (a_first, b_first) = (a / 4, b / 4);
+    let (a_end, b_end) = ((a + len).div_ceil(4), (b + len).div_ceil(4));
+    a_first < b_end && b_first < a_end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_split_at_words() {
+        assert_eq!(Split::of(8, 12), Split { head_len: 0, interior_len: 12, tail_len: 0 });
+        assert_eq!(Split::of(5, 12), Split { head_len: 3, interior_len: 8, tail_len: 1 });
+        assert_eq!(Split::of(5, 2), Split { head_len: 2, interior_len: 0, tail_len: 0 });
+        assert_eq!(Split::of(4, 3), Split { head_len: 0, interior_len: 0, tail_len: 3 });
+        assert_eq!(Split::of(6, 0), Split { head_len: 0, interior_len: 0, tail_len: 0 });
+    }
+
+    #[test]
+    fn neighbours_in_one_word_overlap() {
+        assert!(words_overlap(0, 6, 6));
+        assert!(!words_overlap(0, 8, 6));
+        assert!(words_overlap(8, 4, 100));
+    }
+}

@@ -1,0 +1,165 @@
+//! The `gpu` driver: one `wgpu::Device` and `wgpu::Queue` per device, natively and on the web.
+//!
+//! Slabs are ranges of a few large buffers, the heaps. Work is recorded as plain [`task::Task`]s and handed to the
+//! queue in batches; a batch settles when its work is done and its error scope came back clean.
+
+mod builtin;
+mod encode;
+pub mod event;
+mod heap_gate;
+mod heaps;
+mod kernel;
+mod memory;
+pub mod open;
+mod params;
+mod platform;
+mod progress;
+pub mod readback;
+mod runner;
+mod scope;
+mod task;
+
+use std::future::Future;
+use std::sync::Arc;
+
+pub use event::GpuEvent;
+pub use open::{GpuDev, LimitsChoice, OpenOptions, PowerPreference};
+pub use readback::{GpuReadback, GpuStaged};
+pub use runner::GpuRunner;
+
+use crate::driver::bytes::Bytes;
+use crate::driver::limits::{AdapterInfo, DeviceLimits, DriverMemory, RunnerStats};
+use crate::driver::maybe_send::BoxFuture;
+use crate::driver::{Driver, SlabRef};
+use crate::error::{Error, Result};
+use crate::node::MemoryMode;
+use crate::slab::loc::{BufferLoc, PoolId};
+use crate::wgsl::spec::KernelSpec;
+
+/// The driver type: `Device<Gpu>`, `Context<Gpu>`.
+#[derive(Clone, Copy, Debug)]
+pub struct Gpu;
+
+impl Driver for Gpu {
+    const NAME: &'static str = "gpu";
+    const FREES_EXPLICITLY: bool = true;
+    type Dev = GpuDev;
+    type Runner = GpuRunner;
+    type Event = GpuEvent;
+    type Slab = wgpu::Buffer;
+    type OptimizeCtx = ();
+    type Kernel = kernel::GpuKernel;
+    type Linked = kernel::GpuLinked;
+    type Staged = GpuStaged;
+    type Readback = GpuReadback;
+
+    fn set_name(runner: &GpuRunner, name: &str) {
+        runner.progress().set_name(name);
+    }
+
+    fn limits(dev: &GpuDev) -> &DeviceLimits {
+        &dev.limits
+    }
+
+    fn adapter(dev: &GpuDev) -> &AdapterInfo {
+        &dev.adapter
+    }
+
+    fn stats(runner: &GpuRunner) -> RunnerStats {
+        runner.stats()
+    }
+
+    fn memory(runner: &GpuRunner) -> DriverMemory {
+        runner.memory()
+    }
+
+    fn alloc_pool(
+        runner: &Arc<GpuRunner>,
+        pool_id: PoolId,
+        size_bytes: u64,
+        alignment: u64,
+        mode: Option<MemoryMode>,
+    ) -> Result<()> {
+        runner.alloc_pool(pool_id, size_bytes, alignment, mode)
+    }
+
+    fn clear_recycled(runner: &Arc<GpuRunner>, pool_id: PoolId) -> Result<()> {
+        runner.clear_recycled(pool_id)
+    }
+
+    fn free_pool(runner: &Arc<GpuRunner>, pool_id: PoolId) -> Result<()> {
+        runner.free_pool(pool_id)
+    }
+
+    fn memset_zero(runner: &Arc<GpuRunner>, loc: BufferLoc, len_bytes: u64) -> Result<GpuEvent> {
+        runner.zero(loc, len_bytes)
+    }
+
+    fn resolve_pool(runner: &Arc<GpuRunner>, loc: BufferLoc) -> Result<SlabRef<wgpu::Buffer>> {
+        runner.resolve_pool(loc)
+    }
+
+    fn pool_size_bytes(runner: &GpuRunner, pool_id: PoolId) -> Option<u64> {
+        runner.pool_size_bytes(pool_id)
+    }
+
+    fn upload(runner: &Arc<GpuRunner>, loc: BufferLoc, bytes: Bytes<'_>) -> Result<GpuEvent> {
+        runner.upload(loc, bytes)
+    }
+
+    fn copy(runner: &Arc<GpuRunner>, src: BufferLoc, dst: BufferLoc, len_bytes: u64) -> Result<GpuEvent> {
+        runner.copy(src, dst, len_bytes)
+    }
+
+    fn stage(runner: &Arc<GpuRunner>, ranges: &[(BufferLoc, u64)]) -> Result<GpuStaged> {
+        runner.stage(ranges)
+    }
+
+    fn compile(
+        runner: &Arc<GpuRunner>,
+        dev: &GpuDev,
+        spec: Arc<KernelSpec>,
+    ) -> impl Future<Output = Result<kernel::GpuKernel>> {
+        kernel::compile(runner.clone(), dev.clone(), spec)
+    }
+
+    fn link(
+        runner: &Arc<GpuRunner>,
+        kernel: &Arc<kernel::GpuKernel>,
+        locs: Vec<BufferLoc>,
+    ) -> impl Future<Output = Result<kernel::GpuLinked>> {
+        kernel::link(runner.clone(), kernel.clone(), locs)
+    }
+
+    fn explain(linked: &kernel::GpuLinked) -> String {
+        linked.explain()
+    }
+
+    fn run(runner: &Arc<GpuRunner>, linked: &kernel::GpuLinked, statics: &[i32]) -> Result<GpuEvent> {
+        runner.run(linked, statics)
+    }
+
+    fn all_work(runner: &Arc<GpuRunner>) -> GpuEvent {
+        runner.all_work()
+    }
+
+    fn event(runner: &Arc<GpuRunner>, seq: u64) -> GpuEvent {
+        GpuEvent::new(runner.clone(), seq)
+    }
+
+    fn flush(runner: &Arc<GpuRunner>) -> Result<()> {
+        runner.flush()
+    }
+
+    fn ready(runner: &Arc<GpuRunner>) -> GpuEvent {
+        runner.ready()
+    }
+
+    fn destroy(runner: &Arc<GpuRunner>) {
+        runner.destroy();
+    }
+
+    fn lost(runner: &Arc<GpuRunner>) -> BoxFuture<Error> {
+        Box::pin(progress::Lost::new(runner.progress().clone()))
+    }
+}

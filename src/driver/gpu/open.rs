@@ -1,0 +1,185 @@
+//! Opening a GPU device.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::driver::gpu::heaps::GUARD_BYTES;
+use crate::driver::gpu::platform;
+use crate::driver::gpu::progress::Progress;
+use crate::driver::gpu::runner::GpuRunner;
+use crate::driver::gpu::scope::one_line;
+use crate::driver::limits::{ALIGNMENT_BYTES, AdapterInfo, DeviceLimits};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Which limits a device is opened with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LimitsChoice {
+    /// The adapter's own, so that large tensors work.
+    #[default]
+    Adapter,
+    /// WebGPU's defaults: what runs under them runs everywhere.
+    Default,
+}
+
+/// A hint for adapters that have a choice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PowerPreference {
+    /// Prefer the fast adapter.
+    #[default]
+    HighPerformance,
+    /// Prefer the economical adapter.
+    LowPower,
+}
+
+/// How to open a device.
+#[derive(Clone, Debug, Default)]
+pub struct OpenOptions {
+    /// Which limits to ask for.
+    pub limits: LimitsChoice,
+    /// Which adapter to prefer.
+    pub power_preference: PowerPreference,
+    /// Lowers the largest slab, in bytes (rounded down to 256), so that tests split nodes over pools without using
+    /// memory.
+    pub segment_cap_bytes: Option<u64>,
+    /// Gives every heap this size, in bytes, so that tests reach kernels over several heaps; a slab that needs more
+    /// still gets a heap of its size.
+    pub heap_bytes: Option<u64>,
+}
+
+/// An opened GPU: wgpu's device and queue, with what they can do. Clones are the same device.
+#[derive(Clone)]
+pub struct GpuDev {
+    pub(super) device: wgpu::Device,
+    pub(super) queue: wgpu::Queue,
+    pub(super) limits: Arc<DeviceLimits>,
+    pub(super) adapter: Arc<AdapterInfo>,
+    /// The largest heap.
+    pub(super) heap_cap_bytes: u64,
+    pub(super) heap_fixed_bytes: Option<u64>,
+}
+
+impl fmt::Debug for GpuDev {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GpuDev({}, {:?})", self.adapter.name, self.limits)
+    }
+}
+
+/// Opens an adapter's device.
+///
+/// # Errors
+/// [`ErrorKind::NoAdapter`] where there is no adapter, or it refuses the device; [`ErrorKind::LimitExceeded`] for
+/// options that no device can satisfy.
+pub(crate) async fn open(options: OpenOptions) -> Result<(GpuDev, GpuRunner)> {
+    let segment_cap = options.segment_cap_bytes.map(|cap| cap / ALIGNMENT_BYTES * ALIGNMENT_BYTES);
+    if segment_cap == Some(0) {
+        let message = format!("segment_cap_bytes must be at least {ALIGNMENT_BYTES}, the alignment of tensors");
+        return Err(Error::new(ErrorKind::LimitExceeded, message));
+    }
+    let adapter = request_adapter(&options).await?;
+    let info = adapter.get_info();
+    let required_limits = match options.limits {
+        LimitsChoice::Adapter => adapter.limits(),
+        LimitsChoice::Default => wgpu::Limits::default(),
+    };
+    let descriptor = wgpu::DeviceDescriptor {
+        label: Some("wgslab"),
+        required_features: wgpu::Features::empty(),
+        required_limits,
+        // We make few, large buffers and allocate in them ourselves; a second pool below would be waste.
+        memory_hints: wgpu::MemoryHints::MemoryUsage,
+        ..wgpu::DeviceDescriptor::default()
+    };
+    let (device, queue) = adapter.request_device(&descriptor).await.map_err(|error| {
+        let message = format!("adapter \"{}\" refused to open a device: {}", info.name, one_line(&error.to_string()));
+        Error::new(ErrorKind::NoAdapter, message)
+    })?;
+    let dev = describe(device, queue, &info, segment_cap, options.heap_bytes);
+    let progress = Arc::new(Progress::default());
+    watch(&dev.device, &progress);
+    let runner = GpuRunner::new(dev.clone(), progress);
+    Ok((dev, runner))
+}
+
+async fn request_adapter(options: &OpenOptions) -> Result<wgpu::Adapter> {
+    platform::check_webgpu()?;
+    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
+        backends: wgpu::Backends::PRIMARY,
+        ..wgpu::InstanceDescriptor::new_without_display_handle()
+    });
+    let power_preference = match options.power_preference {
+        PowerPreference::HighPerformance => wgpu::PowerPreference::HighPerformance,
+        PowerPreference::LowPower => wgpu::PowerPreference::LowPower,
+    };
+    let request = wgpu::RequestAdapterOptions { power_preference, ..wgpu::RequestAdapterOptions::default() };
+    instance.request_adapter(&request).await.map_err(|error| {
+        let message = format!(
+            "no GPU adapter was found ({}); install a Vulkan, Metal or DX12 driver (a software one will do: \
+             mesa-vulkan-drivers on Debian), enable WebGPU in the browser, or open the host driver",
+            one_line(&error.to_string())
+        );
+        Error::new(ErrorKind::NoAdapter, message)
+    })
+}
+
+fn describe(
+    device: wgpu::Device,
+    queue: wgpu::Queue,
+    info: &wgpu::AdapterInfo,
+    segment_cap: Option<u64>,
+    heap_fixed_bytes: Option<u64>,
+) -> GpuDev {
+    let limits = device.limits();
+    // A heap is bound whole, and addressed by 32-bit byte offsets.
+    let bindable = limits.max_buffer_size.min(limits.max_storage_buffer_binding_size).min(u64::from(u32::MAX));
+    let heap_cap_bytes = bindable / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
+    let largest_slab = heap_cap_bytes - 2 * GUARD_BYTES;
+    let device_limits = DeviceLimits {
+        segment_cap_bytes: segment_cap.map_or(largest_slab, |cap| cap.min(largest_slab)),
+        alignment_bytes: ALIGNMENT_BYTES,
+        storage_buffers: limits.max_storage_buffers_per_shader_stage,
+        workgroups_per_dimension: limits.max_compute_workgroups_per_dimension,
+        invocations_per_workgroup: limits.max_compute_invocations_per_workgroup,
+        workgroup_storage_bytes: limits.max_compute_workgroup_storage_size,
+        uniform_binding_bytes: limits.max_uniform_buffer_binding_size.min(super::params::RING_BYTES),
+    };
+    let adapter = AdapterInfo {
+        name: if info.name.is_empty() { "WebGPU adapter".to_owned() } else { info.name.clone() },
+        backend: match info.backend {
+            wgpu::Backend::BrowserWebGpu => "webgpu".to_owned(),
+            backend => backend.to_str().to_owned(),
+        },
+        driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
+        device_type: match info.device_type {
+            wgpu::DeviceType::DiscreteGpu => "discrete",
+            wgpu::DeviceType::IntegratedGpu => "integrated",
+            wgpu::DeviceType::VirtualGpu => "virtual",
+            wgpu::DeviceType::Cpu => "cpu",
+            wgpu::DeviceType::Other => "other",
+        }
+        .to_owned(),
+    };
+    let (limits, adapter) = (Arc::new(device_limits), Arc::new(adapter));
+    GpuDev { device, queue, limits, adapter, heap_cap_bytes, heap_fixed_bytes }
+}
+
+/// Takes what wgpu reports by itself: errors outside any scope, and the loss of the device.
+fn watch(device: &wgpu::Device, progress: &Arc<Progress>) {
+    platform::watch_internal_errors(device, progress);
+    let shared = progress.clone();
+    device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
+        let kind = match &error {
+            wgpu::Error::OutOfMemory { .. } => ErrorKind::OutOfMemory,
+            _ => ErrorKind::Bug,
+        };
+        shared.fail_unsettled(Error::new(kind, format!("the GPU reported: {}", one_line(&error.to_string()))));
+    }));
+    let shared = progress.clone();
+    device.set_device_lost_callback(move |reason, message| {
+        let said = one_line(&message);
+        let reason = match reason {
+            wgpu::DeviceLostReason::Destroyed => "destroyed",
+            _ => "the driver gave no reason",
+        };
+        shared.lose(if said.is_empty() { reason } else { &said });
+    });
+}

@@ -1,0 +1,109 @@
+//! Native: `poll` drives callbacks, from whoever blocks or from a thread that lives as long as somebody awaits.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use crate::driver::bytes::Bytes;
+use crate::driver::gpu::progress::Progress;
+use crate::driver::gpu::scope::{Caught, Verdict};
+use crate::error::Result;
+use crate::wgsl::bind_plan::Pattern;
+
+/// Waits are sliced: `poll(Wait)` holds a lock that `Buffer::destroy` needs, and with it every other thread
+/// (wgpu-core 30, `device/resource.rs`; measured at over a second).
+const WAIT_SLICE: Duration = Duration::from_millis(1);
+
+/// Where submissions stand: the last sequence number of each batch with wgpu's index.
+#[derive(Debug, Default)]
+pub(in crate::driver::gpu) struct InFlight {
+    submissions: VecDeque<(u64, wgpu::SubmissionIndex)>,
+}
+
+impl InFlight {
+    pub(in crate::driver::gpu) fn push(&mut self, last_seq: u64, index: wgpu::SubmissionIndex, done_seq: u64) {
+        while self.submissions.front().is_some_and(|(seq, _)| *seq <= done_seq) {
+            self.submissions.pop_front();
+        }
+        self.submissions.push_back((last_seq, index));
+    }
+
+    /// The submission that contains `seq`, or the last one.
+    pub(in crate::driver::gpu) fn index_of(&self, seq: u64) -> Option<wgpu::SubmissionIndex> {
+        let found = self.submissions.iter().find(|(last, _)| *last >= seq).or_else(|| self.submissions.back());
+        found.map(|(_, index)| index.clone())
+    }
+}
+
+/// WebGPU needs nothing of the surroundings here.
+pub(in crate::driver::gpu) fn check_webgpu() -> Result<()> {
+    Ok(())
+}
+
+/// Natively every error reaches the uncaptured-error handler.
+pub(in crate::driver::gpu) fn watch_internal_errors(_device: &wgpu::Device, _progress: &Arc<Progress>) {}
+
+/// Queues a write of `bytes[start..start + len]`; everything is a multiple of 4 and in range.
+pub(in crate::driver::gpu) fn write_buffer(
+    queue: &wgpu::Queue,
+    buffer: &wgpu::Buffer,
+    offset: u64,
+    bytes: Bytes<'_>,
+    start: u64,
+    len: u64,
+) {
+    let Bytes::Slice(slice) = bytes;
+    queue.write_buffer(buffer, offset, &slice[start as usize..(start + len) as usize]);
+}
+
+/// Calls `then` with the outcome of an error scope: at once, since native scopes are settled when they are popped.
+pub(in crate::driver::gpu) fn settle(verdict: Verdict, then: impl FnOnce(Option<Caught>) + 'static) {
+    let mut caught = Box::pin(verdict.caught());
+    match caught.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(caught) => then(caught),
+        Poll::Pending => then(Some(Caught::Validation("an error scope did not settle when it was popped".to_owned()))),
+    }
+}
+
+/// Reports to `progress` when the batch that ends at `seq` has been executed.
+pub(in crate::driver::gpu) fn watch_done(queue: &wgpu::Queue, progress: &Arc<Progress>, seq: u64) {
+    let progress = progress.clone();
+    queue.on_submitted_work_done(move || progress.work_done(seq));
+}
+
+/// Lets callbacks run that are due.
+pub(in crate::driver::gpu) fn poll(device: &wgpu::Device) {
+    // An error here is a lost device, which its own callback reports.
+    let _ = device.poll(wgpu::PollType::Poll);
+}
+
+/// Blocks for a slice of time, until that submission is done at most.
+pub(in crate::driver::gpu) fn wait_slice(device: &wgpu::Device, submission_index: Option<wgpu::SubmissionIndex>) {
+    let _ = device.poll(wgpu::PollType::Wait { submission_index, timeout: Some(WAIT_SLICE) });
+}
+
+/// Drives completion for those who await, on a thread that ends when nobody does.
+pub(in crate::driver::gpu) fn drive(device: &wgpu::Device, _queue: &wgpu::Queue, progress: &Arc<Progress>) {
+    let (device, shared) = (device.clone(), progress.clone());
+    let spawned = std::thread::Builder::new().name("wgslab-progress".to_owned()).spawn(move || {
+        while shared.keep_driving() {
+            wait_slice(&device, None);
+        }
+    });
+    if let Err(error) = spawned {
+        progress.lose(&format!("cannot start the thread that drives completion: {error}"));
+    }
+}
+
+/// Native pipelines are made where they are asked for; nothing to warm.
+pub(in crate::driver::gpu) async fn warm_pipeline(
+    _device: &wgpu::Device,
+    _text: &str,
+    _pattern: &Pattern,
+    _slot_bytes: u64,
+) {
+}
+
+/// Gives back what dropping does not: nothing, natively.
+pub(in crate::driver::gpu) fn release(_device: &wgpu::Device) {}

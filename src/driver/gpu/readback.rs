@@ -1,0 +1,305 @@
+//! Readbacks: ranges are copied into a staging buffer in the order of the queue; the buffer is mapped once for all the
+//! ranges of a batch, and goes back to the pool when the last reader is done with it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use crate::driver::ReadbackBytes;
+use crate::driver::gpu::platform;
+use crate::driver::gpu::progress::Progress;
+use crate::driver::gpu::runner::{GpuRunner, State};
+use crate::driver::gpu::task::Task;
+use crate::error::{Error, ErrorKind, Result};
+use crate::slab::loc::BufferLoc;
+
+/// The smallest staging buffer: many small readbacks share it.
+const MIN_STAGING_BYTES: u64 = 64 << 10;
+/// Larger staging buffers are not kept.
+const MAX_KEPT_BYTES: u64 = 16 << 20;
+/// Idle staging buffers kept per size.
+const KEPT_PER_SIZE: usize = 4;
+
+/// Idle staging buffers, by size.
+#[derive(Debug, Default)]
+pub(super) struct StagingPool {
+    idle: Mutex<BTreeMap<u64, Vec<wgpu::Buffer>>>,
+    bytes: std::sync::atomic::AtomicU64,
+}
+
+impl StagingPool {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Vec<wgpu::Buffer>>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes of all staging buffers, idle or not.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    fn take(self: &Arc<Self>, device: &wgpu::Device, needed_bytes: u64, state: &mut State) -> Arc<Staging> {
+        let size = needed_bytes.next_power_of_two().max(MIN_STAGING_BYTES);
+        let idle = self.lock().get_mut(&size).and_then(Vec::pop);
+        let buffer = idle.unwrap_or_else(|| {
+            self.bytes.fetch_add(size, std::sync::atomic::Ordering::Relaxed);
+            state.stats.buffers_created += 1;
+            device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some(&format!("wgslab staging of {size} bytes")),
+                size,
+                usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            })
+        });
+        let inner = Mutex::new(Inner { used_bytes: 0, map: MapState::Open });
+        Arc::new(Staging { buffer, inner: Arc::new(inner), pool: self.clone() })
+    }
+
+    fn give(&self, buffer: wgpu::Buffer, usable: bool) {
+        let mut idle = self.lock();
+        let kept = idle.entry(buffer.size()).or_default();
+        if usable && buffer.size() <= MAX_KEPT_BYTES && kept.len() < KEPT_PER_SIZE {
+            kept.push(buffer);
+        } else {
+            self.bytes.fetch_sub(buffer.size(), std::sync::atomic::Ordering::Relaxed);
+            buffer.destroy();
+        }
+    }
+}
+
+impl Drop for StagingPool {
+    fn drop(&mut self) {
+        // On the web, dropping a buffer frees nothing.
+        self.lock().values().flatten().for_each(wgpu::Buffer::destroy);
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum MapState {
+    /// Ranges are still added.
+    Open,
+    Pending,
+    Mapped,
+    Failed(String),
+}
+
+#[derive(Debug)]
+struct Inner {
+    used_bytes: u64,
+    map: MapState,
+}
+
+/// One staging buffer on its way.
+#[derive(Debug)]
+pub(super) struct Staging {
+    buffer: wgpu::Buffer,
+    inner: Arc<Mutex<Inner>>,
+    pool: Arc<StagingPool>,
+}
+
+impl Staging {
+    pub(super) fn buffer(&self) -> &wgpu::Buffer {
+        &self.buffer
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a range of the buffer, if there is room.
+    fn reserve(&self, len: u64) -> Option<u64> {
+        let mut inner = self.lock();
+        let start = inner.used_bytes;
+        // Mapped ranges start at multiples of 8.
+        let end = start + len.next_multiple_of(8);
+        (end <= self.buffer.size()).then(|| {
+            inner.used_bytes = end;
+            start
+        })
+    }
+
+    /// Maps what was used, after the batch went to the queue.
+    pub(super) fn map(&self, progress: &Arc<Progress>) {
+        let used = {
+            let mut inner = self.lock();
+            inner.map = MapState::Pending;
+            inner.used_bytes
+        };
+        let (shared, progress) = (self.inner.clone(), progress.clone());
+        self.buffer.map_async(wgpu::MapMode::Read, 0..used, move |outcome| {
+            shared.lock().unwrap_or_else(PoisonError::into_inner).map = match outcome {
+                Ok(()) => MapState::Mapped,
+                Err(error) => MapState::Failed(error.to_string()),
+            };
+            progress.wake_all();
+        });
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        let map = self.lock().map.clone();
+        if map == MapState::Mapped {
+            self.buffer.unmap();
+        }
+        // A buffer whose mapping is in flight cannot be used again; destroying it ends the mapping.
+        self.pool.give(self.buffer.clone(), matches!(map, MapState::Mapped | MapState::Open));
+    }
+}
+
+/// One range in a staging buffer. `skip` bytes precede it, because copies start at words.
+#[derive(Clone, Debug)]
+struct Part {
+    staging: Option<Arc<Staging>>,
+    offset: u64,
+    skip: u64,
+    len: u64,
+}
+
+impl GpuRunner {
+    pub(super) fn stage(self: &Arc<Self>, ranges: &[(BufferLoc, u64)]) -> Result<GpuStaged> {
+        let mut state = self.begin()?;
+        let mut parts = Vec::with_capacity(ranges.len());
+        for &(loc, len) in ranges {
+            let range = self.resolve(&state, loc, len)?;
+            if len == 0 {
+                parts.push(Part { staging: None, offset: 0, skip: 0, len });
+                continue;
+            }
+            // Heaps end with a guard, so rounding up to words stays inside.
+            let skip = range.offset % 4;
+            let words_len = (skip + len).next_multiple_of(4);
+            let (index, staging_offset) = self.reserve_staging(&mut state, words_len)?;
+            state.touch(range.heap);
+            state.tasks.push(Task::Stage {
+                heap: range.heap,
+                offset: range.offset - skip,
+                len: words_len,
+                staging: index,
+                staging_offset,
+            });
+            state.stats.readbacks += 1;
+            parts.push(Part { staging: Some(state.staging[index].clone()), offset: staging_offset, skip, len });
+        }
+        state.advance();
+        let seq = state.seq;
+        self.recorded(state)?;
+        let waiter = self.progress().waiter();
+        Ok(GpuStaged { runner: self.clone(), seq, waiter, parts })
+    }
+
+    fn reserve_staging(&self, state: &mut State, len: u64) -> Result<(usize, u64)> {
+        if let Some(staging) = state.staging.last()
+            && let Some(offset) = staging.reserve(len)
+        {
+            return Ok((state.staging.len() - 1, offset));
+        }
+        let staging = self.staging_pool.take(&self.dev.device, len, state);
+        let offset = staging.reserve(len).ok_or_else(|| Error::bug("a new staging buffer has no room"))?;
+        state.staging.push(staging);
+        Ok((state.staging.len() - 1, offset))
+    }
+}
+
+/// A readback in flight.
+pub struct GpuStaged {
+    runner: Arc<GpuRunner>,
+    seq: u64,
+    waiter: u64,
+    parts: Vec<Part>,
+}
+
+impl fmt::Debug for GpuStaged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GpuStaged({}, {} parts)", self.seq, self.parts.len())
+    }
+}
+
+impl GpuStaged {
+    /// The outcome, once it is known: the batch was not refused, and every part is mapped.
+    fn outcome(&self) -> Option<Result<()>> {
+        let progress = self.runner.progress();
+        if let Err(error) = progress.verified_outcome(self.seq)? {
+            return Some(Err(error));
+        }
+        for staging in self.parts.iter().filter_map(|part| part.staging.as_ref()) {
+            match &staging.lock().map {
+                MapState::Mapped => {}
+                MapState::Open | MapState::Pending => return None,
+                MapState::Failed(text) => {
+                    let message = format!("a staging buffer could not be mapped: {text}; read again");
+                    return Some(Err(Error::new(ErrorKind::MapFailed, message)));
+                }
+            }
+        }
+        Some(Ok(()))
+    }
+}
+
+impl Future for GpuStaged {
+    type Output = Result<GpuReadback>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<GpuReadback>> {
+        let ready =
+            |outcome: Result<()>, parts: &[Part]| Poll::Ready(outcome.map(|()| GpuReadback { parts: parts.to_vec() }));
+        if let Err(error) = self.runner.flush_through(self.seq) {
+            return Poll::Ready(Err(error));
+        }
+        platform::poll(&self.runner.dev.device);
+        if let Some(outcome) = self.outcome() {
+            return ready(outcome, &self.parts);
+        }
+        let progress = self.runner.progress();
+        if progress.wait(self.seq, self.waiter, cx.waker()) {
+            platform::drive(&self.runner.dev.device, &self.runner.dev.queue, progress);
+        }
+        match self.outcome() {
+            Some(outcome) => ready(outcome, &self.parts),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for GpuStaged {
+    fn drop(&mut self) {
+        self.runner.progress().forget(self.seq, self.waiter);
+    }
+}
+
+/// Bytes that have arrived. They stay in the staging buffer, which is taken up again when this is dropped.
+#[derive(Debug)]
+pub struct GpuReadback {
+    parts: Vec<Part>,
+}
+
+impl GpuReadback {
+    /// Runs `read` on the mapped view of one part, with how many bytes of it precede the part; `None` if the part is
+    /// empty.
+    pub(crate) fn with_view<T>(
+        &self,
+        part: usize,
+        read: impl FnOnce(&wgpu::BufferView, usize) -> T,
+    ) -> Result<Option<T>> {
+        let Some(part) = self.parts.get(part) else {
+            return Err(Error::bug(format!("part {part} of a readback of {}", self.parts.len())));
+        };
+        let Some(staging) = &part.staging else { return Ok(None) };
+        let end = part.offset + (part.skip + part.len).next_multiple_of(4);
+        let view = staging.buffer.get_mapped_range(part.offset..end);
+        let view =
+            view.map_err(|error| Error::new(ErrorKind::MapFailed, format!("reading a mapped buffer: {error}")))?;
+        Ok(Some(read(&view, part.skip as usize)))
+    }
+}
+
+impl ReadbackBytes for GpuReadback {
+    fn len_bytes(&self, part: usize) -> u64 {
+        self.parts.get(part).map_or(0, |part| part.len)
+    }
+
+    fn copy_to(&self, part: usize, out: &mut [u8]) -> Result<()> {
+        self.with_view(part, |view, skip| out.copy_from_slice(&view[skip..skip + out.len()])).map(|_| ())
+    }
+}

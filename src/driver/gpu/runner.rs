@@ -1,0 +1,326 @@
+//! The runner: the device's single FIFO.
+//!
+//! Tasks are recorded as plain data and handed to the queue in batches: when somebody awaits or reads back, and at
+//! bounds by count, bytes and estimated time. Sequence numbers count recorded work; an event is one of them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::driver::gpu::builtin::{Builtin, Builtins, SLOT_BYTES};
+use crate::driver::gpu::encode::encode;
+use crate::driver::gpu::event::GpuEvent;
+use crate::driver::gpu::heap_gate::HeapGate;
+use crate::driver::gpu::heaps::{HeapId, Heaps, SlabRange};
+use crate::driver::gpu::kernel::PipelineCache;
+use crate::driver::gpu::open::GpuDev;
+use crate::driver::gpu::params::{HeapGroups, Layouts, ParamRing};
+use crate::driver::gpu::platform::{self, InFlight};
+use crate::driver::gpu::progress::Progress;
+use crate::driver::gpu::readback::{Staging, StagingPool};
+use crate::driver::gpu::scope::scoped;
+use crate::driver::gpu::task::{Dispatch, Task};
+use crate::driver::limits::{DriverMemory, RunnerStats};
+use crate::error::{Error, ErrorKind, Result};
+use crate::slab::loc::PoolId;
+
+/// Tasks of a batch: 1,000 runs make 4 submissions, and the device does not wait long for its first work.
+const MAX_TASKS: usize = 256;
+/// Workgroups of a batch, an estimate of its time: browsers want submissions under about a second.
+const MAX_GROUPS: u64 = 1 << 20;
+/// Bytes written straight to heaps in a batch: wgpu stages them until the submission.
+const MAX_DIRECT_BYTES: u64 = 64 << 20;
+/// Batches in flight before [`GpuRunner::ready`] asks for patience, and native recording waits.
+pub(super) const MAX_IN_FLIGHT: usize = 32;
+
+/// The FIFO of one GPU device, with its heaps and pool table.
+#[derive(Debug)]
+pub struct GpuRunner {
+    pub(super) dev: GpuDev,
+    state: Mutex<State>,
+    progress: Arc<Progress>,
+    pub(super) staging_pool: Arc<StagingPool>,
+    pub(super) pipelines: PipelineCache,
+    pub(super) heap_gate: HeapGate,
+}
+
+/// Everything that recording changes.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) heaps: Heaps<wgpu::Buffer>,
+    pub(super) pools: BTreeMap<PoolId, SlabRange>,
+    pub(super) in_use_bytes: u64,
+    pub(super) peak_bytes: u64,
+    /// Grows whenever a placement ends: what was resolved under an older one must be resolved again.
+    pub(super) generation: u64,
+    pub(super) tasks: Vec<Task>,
+    /// The last recorded sequence number.
+    pub(super) seq: u64,
+    /// The last sequence number handed to the queue.
+    pub(super) submitted_seq: u64,
+    /// Counts batches, so that a parameter block is known to be of the open one.
+    pub(super) batch: u64,
+    /// Heaps that tasks of the open batch touch: a queue write to them would run ahead.
+    touched: Vec<HeapId>,
+    groups: u64,
+    pub(super) direct_bytes: u64,
+    pub(super) params: ParamRing,
+    pub(super) upload_ring: Option<UploadRing>,
+    /// Staging buffers of the open batch, to be mapped after it.
+    pub(super) staging: Vec<Arc<Staging>>,
+    pub(super) layouts: Layouts,
+    pub(super) heap_groups: HeapGroups,
+    pub(super) builtins: Builtins,
+    in_flight: InFlight,
+    pub(super) stats: RunnerStats,
+}
+
+/// The buffer through which uploads are ordered behind recorded work.
+#[derive(Debug)]
+pub(super) struct UploadRing {
+    pub(super) buffer: wgpu::Buffer,
+    pub(super) cursor: u64,
+}
+
+impl GpuRunner {
+    pub(super) fn new(dev: GpuDev, progress: Arc<Progress>) -> Self {
+        let params = ParamRing::new(&dev.device);
+        let state = State {
+            heaps: Heaps::new(dev.heap_cap_bytes, dev.heap_fixed_bytes),
+            pools: BTreeMap::new(),
+            in_use_bytes: 0,
+            peak_bytes: 0,
+            generation: 0,
+            tasks: Vec::with_capacity(MAX_TASKS),
+            seq: 0,
+            submitted_seq: 0,
+            batch: 0,
+            touched: Vec::new(),
+            groups: 0,
+            direct_bytes: 0,
+            params,
+            upload_ring: None,
+            staging: Vec::new(),
+            layouts: Layouts::default(),
+            heap_groups: HeapGroups::default(),
+            builtins: Builtins::default(),
+            in_flight: InFlight::default(),
+            stats: RunnerStats { buffers_created: 1, ..RunnerStats::default() },
+        };
+        Self {
+            dev,
+            state: Mutex::new(state),
+            progress,
+            staging_pool: Arc::default(),
+            pipelines: PipelineCache::default(),
+            heap_gate: HeapGate::default(),
+        }
+    }
+
+    pub(super) fn progress(&self) -> &Arc<Progress> {
+        &self.progress
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The state, for recording; an error if the device is lost.
+    pub(super) fn begin(&self) -> Result<MutexGuard<'_, State>> {
+        self.progress.check_alive()?;
+        Ok(self.lock())
+    }
+
+    /// Ends a recording call: flushes at the bounds, and gives the event of what was recorded.
+    pub(super) fn recorded(self: &Arc<Self>, mut state: MutexGuard<'_, State>) -> Result<GpuEvent> {
+        let seq = state.seq;
+        if state.is_full() {
+            self.flush_state(&mut state)?;
+            drop(state);
+            self.throttle();
+        }
+        Ok(GpuEvent::new(self.clone(), seq))
+    }
+
+    /// Hands everything recorded so far to the queue.
+    pub(super) fn flush(&self) -> Result<()> {
+        let mut state = self.begin()?;
+        self.flush_state(&mut state)
+    }
+
+    /// As [`GpuRunner::flush`], if `seq` is not with the queue yet.
+    pub(super) fn flush_through(&self, seq: u64) -> Result<()> {
+        let mut state = self.begin()?;
+        if seq > state.submitted_seq { self.flush_state(&mut state) } else { Ok(()) }
+    }
+
+    pub(super) fn flush_state(&self, state: &mut State) -> Result<()> {
+        if state.seq == state.submitted_seq {
+            return Ok(());
+        }
+        let (first, last) = (state.submitted_seq + 1, state.seq);
+        let tasks = std::mem::take(&mut state.tasks);
+        let GpuDev { device, queue, .. } = &self.dev;
+        let (submitted, verdict) = scoped(device, || {
+            if !state.params.bytes.is_empty() {
+                queue.write_buffer(&state.params.buffer, 0, &state.params.bytes);
+            }
+            encode(device, state, &tasks).map(|commands| queue.submit(commands))
+        });
+        state.end_batch(last, tasks);
+        self.progress.submitted(first, last);
+        let progress = self.progress.clone();
+        platform::settle(verdict, move |caught| {
+            let outcome = match caught {
+                None => Ok(()),
+                Some(caught) => Err(caught.into_error("a submitted batch failed", ErrorKind::Bug)),
+            };
+            progress.verified(last, outcome);
+        });
+        let index = submitted.inspect_err(|error| self.progress.fail(first, error.clone()))?;
+        for staging in state.staging.drain(..) {
+            staging.map(&self.progress);
+            state.stats.maps += 1;
+        }
+        platform::watch_done(queue, &self.progress, last);
+        state.in_flight.push(last, index, self.progress.done_seq());
+        state.stats.submissions += 1;
+        Ok(())
+    }
+
+    /// Waits natively until the bound on batches in flight holds; on the web, nothing may block: see `ready`.
+    fn throttle(&self) {
+        #[cfg(not(target_arch = "wasm32"))]
+        while let Some(seq) = self.progress.bound_seq(MAX_IN_FLIGHT)
+            && self.progress.outcome(seq).is_none()
+        {
+            self.wait_slice(seq);
+        }
+    }
+
+    /// Blocks for a slice of time, or until `seq` is done.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn wait_slice(&self, seq: u64) {
+        let index = self.lock().in_flight.index_of(seq);
+        platform::wait_slice(&self.dev.device, index);
+    }
+
+    /// The event of everything recorded so far.
+    pub(super) fn all_work(self: &Arc<Self>) -> GpuEvent {
+        let seq = self.lock().seq;
+        GpuEvent::new(self.clone(), seq)
+    }
+
+    /// An event that is done when few enough batches are in flight.
+    pub(super) fn ready(self: &Arc<Self>) -> GpuEvent {
+        GpuEvent::new(self.clone(), self.progress.bound_seq(MAX_IN_FLIGHT).unwrap_or(0))
+    }
+
+    pub(super) fn stats(&self) -> RunnerStats {
+        self.lock().stats
+    }
+
+    pub(super) fn memory(&self) -> DriverMemory {
+        let state = self.lock();
+        let ring = state.upload_ring.as_ref().map_or(0, |ring| ring.buffer.size());
+        DriverMemory {
+            reserved_bytes: state.heaps.reserved_bytes(),
+            heap_count: state.heaps.iter().count(),
+            in_use_bytes: state.in_use_bytes,
+            peak_bytes: state.peak_bytes,
+            staging_bytes: ring + self.staging_pool.bytes(),
+        }
+    }
+
+    /// Destroys the device: pending events and readbacks settle with [`ErrorKind::DeviceLost`].
+    pub(super) fn destroy(&self) {
+        self.progress.lose("destroyed by the program");
+        let mut state = self.lock();
+        state.tasks.clear();
+        state.staging.clear();
+        drop(state);
+        self.dev.device.destroy();
+    }
+}
+
+impl Drop for GpuRunner {
+    fn drop(&mut self) {
+        platform::release(&self.dev.device);
+    }
+}
+
+impl State {
+    fn is_full(&self) -> bool {
+        self.tasks.len() >= MAX_TASKS || self.groups >= MAX_GROUPS || self.direct_bytes >= MAX_DIRECT_BYTES
+    }
+
+    fn end_batch(&mut self, last: u64, mut tasks: Vec<Task>) {
+        tasks.clear();
+        self.tasks = tasks;
+        self.submitted_seq = last;
+        self.batch += 1;
+        self.touched.clear();
+        self.groups = 0;
+        self.direct_bytes = 0;
+        self.params.bytes.clear();
+        if let Some(ring) = &mut self.upload_ring {
+            ring.cursor = 0;
+        }
+    }
+
+    /// Takes the next sequence number.
+    pub(super) fn advance(&mut self) {
+        self.seq += 1;
+    }
+
+    pub(super) fn touch(&mut self, heap: HeapId) {
+        if !self.touched.contains(&heap) {
+            self.touched.push(heap);
+        }
+    }
+
+    pub(super) fn is_touched(&self, heap: HeapId) -> bool {
+        self.touched.contains(&heap)
+    }
+
+    /// Records a kernel; its heaps are touched.
+    pub(super) fn push_dispatch(&mut self, dispatch: Dispatch, heaps: impl IntoIterator<Item = HeapId>) {
+        heaps.into_iter().for_each(|heap| self.touch(heap));
+        self.groups += dispatch.grid.iter().map(|&groups| u64::from(groups)).product::<u64>();
+        self.stats.dispatches += 1;
+        self.tasks.push(Task::Dispatch(dispatch));
+    }
+
+    /// The bind group of those heaps.
+    pub(super) fn heap_group(&mut self, device: &wgpu::Device, key: &[(HeapId, bool)]) -> Result<Arc<wgpu::BindGroup>> {
+        if let Some(group) = self.heap_groups.get(key) {
+            return Ok(group);
+        }
+        let buffers: Result<Vec<_>> =
+            key.iter().map(|(heap, _)| self.heaps.get(*heap).map(|heap| &heap.buffer)).collect();
+        self.stats.bind_groups_created += 1;
+        Ok(self.heap_groups.make(device, &mut self.layouts, key, &buffers?))
+    }
+
+    /// Records a built-in kernel over one or two heaps, the destination first. The ring must have room for a slot.
+    pub(super) fn push_builtin(
+        &mut self,
+        device: &wgpu::Device,
+        builtin: Builtin,
+        heaps: &[HeapId],
+        words: &[u32; 4],
+        grid: [u32; 3],
+    ) -> Result<()> {
+        if !self.params.has_room(SLOT_BYTES) {
+            return Err(Error::bug("a built-in kernel was recorded without room for its parameters"));
+        }
+        let (pipeline, made) = self.builtins.pipeline(device, &mut self.layouts, builtin);
+        self.stats.pipelines_created += u64::from(made);
+        let key: Vec<_> = heaps.iter().map(|&heap| (heap, false)).collect();
+        let group = self.heap_group(device, &key)?;
+        let params = self.params.group(device, &mut self.layouts, SLOT_BYTES);
+        let params_offset = self.params.push(words, SLOT_BYTES);
+        let dispatch = Dispatch { pipeline, heaps: group, params, params_offset, grid };
+        self.push_dispatch(dispatch, heaps.iter().copied());
+        Ok(())
+    }
+}

@@ -1,0 +1,33 @@
+//! One thing that the runner will do, as plain data with resolved placements.
+//!
+//! Placements are resolved when a task is recorded: whatever is freed or moved later is reused only by later tasks.
+
+use std::sync::Arc;
+
+use crate::driver::gpu::heaps::HeapId;
+
+/// A recorded task. Offsets and lengths are bytes, multiples of 4; unaligned edges are dispatches of built-in kernels.
+#[derive(Clone, Debug)]
+pub(super) enum Task {
+    /// Upload ring → heap.
+    Upload { heap: HeapId, offset: u64, ring_offset: u64, len: u64 },
+    /// Zeroes a range of a heap.
+    Zero { heap: HeapId, offset: u64, len: u64 },
+    /// Copies between two different heaps.
+    Copy { src: HeapId, src_offset: u64, dst: HeapId, dst_offset: u64, len: u64 },
+    /// Runs a kernel.
+    Dispatch(Dispatch),
+    /// Heap → staging buffer, to be mapped after the batch.
+    Stage { heap: HeapId, offset: u64, len: u64, staging: usize, staging_offset: u64 },
+}
+
+/// A kernel with everything that it binds.
+#[derive(Clone, Debug)]
+pub(super) struct Dispatch {
+    pub(super) pipeline: Arc<wgpu::ComputePipeline>,
+    pub(super) heaps: Arc<wgpu::BindGroup>,
+    pub(super) params: Arc<wgpu::BindGroup>,
+    /// Offset of the parameter block in the ring.
+    pub(super) params_offset: u32,
+    pub(super) grid: [u32; 3],
+}

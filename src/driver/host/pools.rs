@@ -1,0 +1,83 @@
+//! The slabs of the host driver.
+
+use std::collections::BTreeMap;
+
+use crate::driver::limits::DriverMemory;
+use crate::error::{Error, ErrorKind, Result};
+use crate::slab::loc::{BufferLoc, PoolId, bad_alignment, check_range, no_such_pool};
+
+/// Slabs by pool.
+#[derive(Debug, Default)]
+pub(super) struct Pools {
+    slabs: BTreeMap<PoolId, Vec<u8>>,
+    peak_bytes: u64,
+}
+
+impl Pools {
+    pub(super) fn alloc(&mut self, pool_id: PoolId, size_bytes: u64, alignment: u64) -> Result<()> {
+        if !alignment.is_power_of_two() {
+            return Err(bad_alignment(pool_id, alignment));
+        }
+        self.slabs.remove(&pool_id);
+        let mut slab = Vec::new();
+        let len = usize::try_from(size_bytes).ok();
+        if len.is_none_or(|len| slab.try_reserve_exact(len).is_err()) {
+            let message =
+                format!("pool {pool_id}: the host has no {size_bytes} bytes left; finalize contexts and try again");
+            return Err(Error::new(ErrorKind::OutOfMemory, message));
+        }
+        slab.resize(size_bytes as usize, 0);
+        self.slabs.insert(pool_id, slab);
+        self.peak_bytes = self.peak_bytes.max(self.in_use_bytes());
+        Ok(())
+    }
+
+    pub(super) fn free(&mut self, pool_id: PoolId) -> Result<()> {
+        self.slabs.remove(&pool_id).map(drop).ok_or_else(|| no_such_pool(pool_id))
+    }
+
+    pub(super) fn size_bytes(&self, pool_id: PoolId) -> Option<u64> {
+        self.slabs.get(&pool_id).map(|slab| slab.len() as u64)
+    }
+
+    fn in_use_bytes(&self) -> u64 {
+        self.slabs.values().map(|slab| slab.len() as u64).sum()
+    }
+
+    pub(super) fn memory(&self) -> DriverMemory {
+        let in_use_bytes = self.in_use_bytes();
+        DriverMemory {
+            reserved_bytes: in_use_bytes,
+            heap_count: self.slabs.len(),
+            in_use_bytes,
+            peak_bytes: self.peak_bytes,
+            staging_bytes: 0,
+        }
+    }
+
+    pub(super) fn range(&self, loc: BufferLoc, len: u64) -> Result<&[u8]> {
+        let slab = self.slabs.get(&loc.pool_id).ok_or_else(|| no_such_pool(loc.pool_id))?;
+        check_range(loc, len, slab.len() as u64)?;
+        Ok(&slab[loc.offset as usize..(loc.offset + len) as usize])
+    }
+
+    pub(super) fn range_mut(&mut self, loc: BufferLoc, len: u64) -> Result<&mut [u8]> {
+        let slab = self.slabs.get_mut(&loc.pool_id).ok_or_else(|| no_such_pool(loc.pool_id))?;
+        check_range(loc, len, slab.len() as u64)?;
+        Ok(&mut slab[loc.offset as usize..(loc.offset + len) as usize])
+    }
+
+    pub(super) fn copy(&mut self, src: BufferLoc, dst: BufferLoc, len: u64) -> Result<()> {
+        if src.pool_id == dst.pool_id {
+            self.range(src, len)?;
+            self.range(dst, len)?;
+            if let Some(slab) = self.slabs.get_mut(&src.pool_id) {
+                slab.copy_within(src.offset as usize..(src.offset + len) as usize, dst.offset as usize);
+            }
+            return Ok(());
+        }
+        let bytes = self.range(src, len)?.to_vec();
+        self.range_mut(dst, len)?.copy_from_slice(&bytes);
+        Ok(())
+    }
+}

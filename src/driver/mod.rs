@@ -1,0 +1,136 @@
+//! The seam of the device layer: what a kind of device must be able to do.
+//!
+//! The shared layer above is generic over [`Driver`]; a driver knows pools and bytes, never contexts. All state lives
+//! on the driver's `Runner`, which executes everything in the order in which it was recorded.
+
+pub mod bytes;
+pub mod event;
+pub mod limits;
+pub mod maybe_send;
+
+pub mod gpu;
+pub mod host;
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::sync::Arc;
+
+use crate::driver::bytes::Bytes;
+use crate::driver::event::DriverEvent;
+use crate::driver::limits::{AdapterInfo, DeviceLimits, DriverMemory, RunnerStats};
+use crate::driver::maybe_send::BoxFuture;
+use crate::error::{Error, Result};
+use crate::node::MemoryMode;
+use crate::slab::loc::{BufferLoc, PoolId};
+use crate::wgsl::spec::KernelSpec;
+
+/// One kind of device: `gpu` or `host`.
+pub trait Driver: Sized + Debug + 'static {
+    /// The driver's name, the first part of a device's name.
+    const NAME: &'static str;
+    /// Whether [`Driver::free_pool`] gives memory back at once, rather than leaving it to a collector.
+    const FREES_EXPLICITLY: bool;
+    /// What was opened: identity and limits.
+    type Dev: Debug;
+    /// The FIFO of tasks, with the pool table.
+    type Runner: Debug;
+    /// "The runner has passed this point", with an outcome.
+    type Event: DriverEvent;
+    /// What backs a pool; private to the driver layer.
+    type Slab: Debug + Clone;
+    /// The computations of virtual nodes that later compilations may inline.
+    type OptimizeCtx: Debug + Clone + Default;
+    /// A compiled kernel, free of any context.
+    type Kernel: Debug;
+    /// A kernel linked to locations.
+    type Linked: Debug;
+    /// A readback in flight.
+    type Staged: Future<Output = Result<Self::Readback>> + Debug;
+    /// Bytes that arrived from slabs.
+    type Readback: ReadbackBytes;
+
+    /// Tells the runner the name of the device that it belongs to, for its messages.
+    fn set_name(runner: &Self::Runner, name: &str);
+    /// The limits that planning and linking respect.
+    fn limits(dev: &Self::Dev) -> &DeviceLimits;
+    /// What the device runs on.
+    fn adapter(dev: &Self::Dev) -> &AdapterInfo;
+    /// Counters since the device was opened.
+    fn stats(runner: &Self::Runner) -> RunnerStats;
+    /// What the driver has taken from the system.
+    fn memory(runner: &Self::Runner) -> DriverMemory;
+
+    /// Allocates the slab of `pool_id`; an existing slab under the id is freed first. The contents are unspecified:
+    /// see [`Driver::clear_recycled`].
+    fn alloc_pool(
+        runner: &Arc<Self::Runner>,
+        pool_id: PoolId,
+        size_bytes: u64,
+        alignment: u64,
+        mode: Option<MemoryMode>,
+    ) -> Result<()>;
+    /// Zeroes what is not known to be zero of a pool that was just allocated and not yet written.
+    fn clear_recycled(runner: &Arc<Self::Runner>, pool_id: PoolId) -> Result<()>;
+    /// Frees the slab and drops its table entry.
+    fn free_pool(runner: &Arc<Self::Runner>, pool_id: PoolId) -> Result<()>;
+    /// Zeroes exactly those bytes.
+    fn memset_zero(runner: &Arc<Self::Runner>, loc: BufferLoc, len_bytes: u64) -> Result<Self::Event>;
+    /// The slab of a location, and the offset in it.
+    fn resolve_pool(runner: &Arc<Self::Runner>, loc: BufferLoc) -> Result<SlabRef<Self::Slab>>;
+    /// The size of a pool's slab, in bytes; `None` if there is no such pool.
+    fn pool_size_bytes(runner: &Self::Runner, pool_id: PoolId) -> Option<u64>;
+
+    /// Writes exactly those bytes, seen by what is recorded later and by nothing recorded before.
+    fn upload(runner: &Arc<Self::Runner>, loc: BufferLoc, bytes: Bytes<'_>) -> Result<Self::Event>;
+    /// Copies exactly those bytes; the ranges may overlap.
+    fn copy(runner: &Arc<Self::Runner>, src: BufferLoc, dst: BufferLoc, len_bytes: u64) -> Result<Self::Event>;
+    /// Starts reading ranges back; they arrive together.
+    fn stage(runner: &Arc<Self::Runner>, ranges: &[(BufferLoc, u64)]) -> Result<Self::Staged>;
+
+    /// Compiles a raw kernel.
+    fn compile(
+        runner: &Arc<Self::Runner>,
+        dev: &Self::Dev,
+        spec: Arc<KernelSpec>,
+    ) -> impl Future<Output = Result<Self::Kernel>>;
+    /// Links a kernel to one location per tensor of its spec.
+    fn link(
+        runner: &Arc<Self::Runner>,
+        kernel: &Arc<Self::Kernel>,
+        locs: Vec<BufferLoc>,
+    ) -> impl Future<Output = Result<Self::Linked>>;
+    /// How a linked kernel binds its memory, and why.
+    fn explain(linked: &Self::Linked) -> String;
+    /// Records one run.
+    fn run(runner: &Arc<Self::Runner>, linked: &Self::Linked, statics: &[i32]) -> Result<Self::Event>;
+
+    /// The event of everything recorded so far.
+    fn all_work(runner: &Arc<Self::Runner>) -> Self::Event;
+    /// The event with that sequence number, as [`DriverEvent::seq`] gave it.
+    fn event(runner: &Arc<Self::Runner>, seq: u64) -> Self::Event;
+    /// Hands everything recorded so far to the device.
+    fn flush(runner: &Arc<Self::Runner>) -> Result<()>;
+    /// An event before which it is unwise to record more work, so that queued work stays bounded.
+    fn ready(runner: &Arc<Self::Runner>) -> Self::Event;
+    /// Destroys the device: whatever is pending settles with an error.
+    fn destroy(runner: &Arc<Self::Runner>);
+    /// Resolves with the cause when the device is lost.
+    fn lost(runner: &Arc<Self::Runner>) -> BoxFuture<Error>;
+}
+
+/// Bytes that arrived from slabs, one part per range asked for.
+pub trait ReadbackBytes: Debug {
+    /// The length of one part.
+    fn len_bytes(&self, part: usize) -> u64;
+    /// The bytes of one part. `out` must have its length.
+    fn copy_to(&self, part: usize, out: &mut [u8]) -> Result<()>;
+}
+
+/// A pool's slab, and where in it a location lies.
+#[derive(Clone, Debug)]
+pub struct SlabRef<S> {
+    /// The driver's slab.
+    pub slab: S,
+    /// Bytes from the start of the driver's slab object.
+    pub offset: u64,
+}

@@ -1,0 +1,6 @@
+//! Where bytes will live: addresses, the segment planner and the memory report. Pure integers; nothing here knows
+//! a driver.
+
+pub mod loc;
+pub mod plan;
+pub mod report;

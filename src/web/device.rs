@@ -1,0 +1,276 @@
+//! Devices.
+
+use js_sys::{Array, Promise};
+use serde::{Deserialize, Serialize};
+use wasm_bindgen::prelude::*;
+
+use crate::context::Context;
+use crate::device::pools::{alloc_pool, free_pool, memset_zero};
+use crate::device::{Device, open};
+use crate::driver::gpu::{self, Gpu, LimitsChoice, PowerPreference};
+use crate::driver::host::{self, Host};
+use crate::error::Result;
+use crate::node::MemoryMode;
+use crate::slab::loc::PoolId;
+use crate::web::context::RawContext;
+use crate::web::error::{bad_argument, js, plain, promise};
+use crate::web::node::nodes;
+use crate::web::routine::RawCode;
+use crate::web::{On, map_on, on};
+use crate::wgsl::spec::KernelSpec;
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct OpenArguments {
+    driver: Option<String>,
+    limits: Option<String>,
+    power_preference: Option<String>,
+    segment_cap_bytes: Option<f64>,
+    heap_bytes: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TensorArguments {
+    name: Option<String>,
+    access: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct KernelArguments {
+    tensors: Vec<TensorArguments>,
+    #[serde(default)]
+    statics: Vec<String>,
+    grid: [u32; 3],
+}
+
+#[derive(Serialize)]
+struct LostArguments {
+    reason: String,
+    message: String,
+}
+
+/// Opens a device; resolves with a `RawDevice`.
+#[wasm_bindgen(js_name = openDevice, unchecked_return_type = "Promise<RawDevice>")]
+pub fn open_device(options: JsValue) -> Promise {
+    promise(async move {
+        let arguments: OpenArguments = if options.is_undefined() {
+            OpenArguments::default()
+        } else {
+            serde_wasm_bindgen::from_value(options).map_err(|error| bad_argument("options", error))?
+        };
+        open_with(arguments).await.map(|on| RawDevice { on })
+    })
+}
+
+async fn open_with(arguments: OpenArguments) -> Result<On<Device<Gpu>, Device<Host>>> {
+    let bytes = |value: Option<f64>| value.map(|value| value.max(0.0) as u64);
+    let segment_cap_bytes = bytes(arguments.segment_cap_bytes);
+    match arguments.driver.as_deref() {
+        Some("host") => open::open_host(host::OpenOptions { segment_cap_bytes }).map(On::Host),
+        None | Some("gpu") => {
+            let limits = match arguments.limits.as_deref() {
+                None | Some("adapter") => LimitsChoice::Adapter,
+                Some("default") => LimitsChoice::Default,
+                Some(other) => {
+                    return Err(bad_argument("option limits", format!("\"{other}\"; use adapter or default")));
+                }
+            };
+            let power_preference = match arguments.power_preference.as_deref() {
+                Some("low-power") => PowerPreference::LowPower,
+                _ => PowerPreference::HighPerformance,
+            };
+            let heap_bytes = bytes(arguments.heap_bytes);
+            open::open_gpu(gpu::OpenOptions { limits, power_preference, segment_cap_bytes, heap_bytes })
+                .await
+                .map(On::Gpu)
+        }
+        Some(other) => Err(bad_argument("option driver", format!("\"{other}\"; use gpu or host"))),
+    }
+}
+
+/// A device of either driver.
+#[wasm_bindgen(js_name = RawDevice)]
+#[derive(Debug)]
+pub struct RawDevice {
+    on: On<Device<Gpu>, Device<Host>>,
+}
+
+#[wasm_bindgen(js_class = RawDevice)]
+impl RawDevice {
+    /// `driver:ordinal:device_id`.
+    pub fn name(&self) -> String {
+        on!(&self.on, device => device.name().to_owned())
+    }
+
+    /// `gpu` or `host`.
+    pub fn driver(&self) -> String {
+        match &self.on {
+            On::Gpu(_) => "gpu".to_owned(),
+            On::Host(_) => "host".to_owned(),
+        }
+    }
+
+    /// What the device runs on.
+    pub fn adapter(&self) -> JsValue {
+        on!(&self.on, device => plain(device.adapter()))
+    }
+
+    /// The limits that planning and linking respect.
+    pub fn limits(&self) -> JsValue {
+        on!(&self.on, device => plain(device.limits()))
+    }
+
+    /// The memory report.
+    pub fn report(&self) -> JsValue {
+        on!(&self.on, device => plain(&device.report()))
+    }
+
+    /// Counters since the device was opened.
+    pub fn stats(&self) -> JsValue {
+        on!(&self.on, device => plain(&device.stats()))
+    }
+
+    /// Everything in words.
+    #[wasm_bindgen(js_name = debugInfo)]
+    pub fn debug_info(&self) -> String {
+        on!(&self.on, device => format!("{device:?}"))
+    }
+
+    /// Resolves when the device is lost.
+    #[wasm_bindgen(unchecked_return_type = "Promise<{ reason: string; message: string }>")]
+    pub fn lost(&self) -> Promise {
+        on!(&self.on, device => {
+            let lost = device.lost();
+            promise(async move {
+                let error = lost.await;
+                Ok(plain(&LostArguments { reason: error.kind().code().to_owned(), message: error.to_string() }))
+            })
+        })
+    }
+
+    /// Resolves when everything recorded so far is done.
+    #[wasm_bindgen(js_name = awaitIdle, unchecked_return_type = "Promise<void>")]
+    pub fn await_idle(&self) -> Promise {
+        on!(&self.on, device => {
+            let device = device.clone();
+            promise(async move { device.await_idle().await.map(|()| JsValue::UNDEFINED) })
+        })
+    }
+
+    /// Whether everything recorded so far is done.
+    #[wasm_bindgen(js_name = isIdle)]
+    pub fn is_idle(&self) -> bool {
+        on!(&self.on, device => device.is_idle())
+    }
+
+    /// Resolves when few enough batches are in flight.
+    #[wasm_bindgen(unchecked_return_type = "Promise<void>")]
+    pub fn ready(&self) -> Promise {
+        on!(&self.on, device => {
+            let device = device.clone();
+            promise(async move { device.ready().await.map(|()| JsValue::UNDEFINED) })
+        })
+    }
+
+    /// Hands everything recorded so far to the device.
+    pub fn flush(&self) -> std::result::Result<(), JsValue> {
+        js(on!(&self.on, device => device.flush()))
+    }
+
+    /// The sequence number of everything recorded so far.
+    #[wasm_bindgen(js_name = allWork)]
+    pub fn all_work(&self) -> f64 {
+        on!(&self.on, device => device.all_work().seq() as f64)
+    }
+
+    /// Whether the runner has passed that sequence number.
+    #[wasm_bindgen(js_name = eventIsDone)]
+    pub fn event_is_done(&self, seq: f64) -> bool {
+        on!(&self.on, device => device.event(seq as u64).is_done())
+    }
+
+    /// Resolves when the runner has passed that sequence number.
+    #[wasm_bindgen(js_name = eventWait, unchecked_return_type = "Promise<void>")]
+    pub fn event_wait(&self, seq: f64) -> Promise {
+        on!(&self.on, device => {
+            let event = device.event(seq as u64);
+            promise(async move { event.await.map(|()| JsValue::UNDEFINED) })
+        })
+    }
+
+    /// A root context.
+    pub fn context(&self) -> RawContext {
+        RawContext::new(map_on!(&self.on, device => Context::root(device)))
+    }
+
+    /// Compiles a raw kernel; `nodes[i]` is the node of `spec.tensors[i]`. Resolves with a `RawCode`.
+    #[wasm_bindgen(unchecked_return_type = "Promise<RawCode>")]
+    pub fn compile(
+        &self,
+        name: String,
+        wgsl: String,
+        spec: JsValue,
+        #[wasm_bindgen(unchecked_param_type = "RawNode[]")] nodes: Array,
+    ) -> Promise {
+        let spec = kernel_spec(name, wgsl, spec, &nodes);
+        match &self.on {
+            On::Gpu(device) => {
+                let device = device.clone();
+                promise(async move { device.compile(spec?).await.map(|code| RawCode::new(On::Gpu(code))) })
+            }
+            On::Host(device) => {
+                let device = device.clone();
+                promise(async move { device.compile(spec?).await.map(|code| RawCode::new(On::Host(code))) })
+            }
+        }
+    }
+
+    /// Allocates the slab of a pool.
+    #[wasm_bindgen(js_name = allocPool)]
+    pub fn alloc_pool(
+        &self,
+        pool_id: u32,
+        size_bytes: f64,
+        alignment: f64,
+        mode: Option<String>,
+    ) -> std::result::Result<(), JsValue> {
+        let mode = mode.map(|mode| if mode == "constant" { MemoryMode::Constant } else { MemoryMode::OnDevice });
+        js(on!(&self.on, device => alloc_pool(device, PoolId(pool_id), size_bytes as u64, alignment as u64, mode)))
+    }
+
+    /// Frees the slab of a pool.
+    #[wasm_bindgen(js_name = freePool)]
+    pub fn free_pool(&self, pool_id: u32) -> std::result::Result<(), JsValue> {
+        js(on!(&self.on, device => free_pool(device, PoolId(pool_id))))
+    }
+
+    /// Zeroes exactly those bytes of a pool; gives the event's sequence number.
+    #[wasm_bindgen(js_name = memsetZero)]
+    pub fn memset_zero(&self, pool_id: u32, offset: f64, len_bytes: f64) -> std::result::Result<f64, JsValue> {
+        js(on!(&self.on, device =>
+            memset_zero(device, PoolId(pool_id), offset as u64, len_bytes as u64).map(|event| event.seq() as f64)))
+    }
+
+    /// Destroys the device.
+    pub fn destroy(&self) {
+        on!(&self.on, device => device.destroy());
+    }
+}
+
+fn kernel_spec(name: String, text: String, spec: JsValue, list: &Array) -> Result<KernelSpec> {
+    let arguments: KernelArguments =
+        serde_wasm_bindgen::from_value(spec).map_err(|error| bad_argument("kernel", error))?;
+    let nodes = nodes(list)?;
+    if nodes.len() != arguments.tensors.len() {
+        let counts = format!("{} nodes for {} tensors", nodes.len(), arguments.tensors.len());
+        return Err(bad_argument("kernel", counts));
+    }
+    let mut spec = KernelSpec::new(name, text).statics(arguments.statics).grid(arguments.grid);
+    for (tensor, node) in arguments.tensors.into_iter().zip(&nodes) {
+        let name = tensor.name.unwrap_or_else(|| node.label().to_owned());
+        spec = spec.tensor(name, node, tensor.access.parse()?);
+    }
+    Ok(spec)
+}

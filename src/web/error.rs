@@ -1,0 +1,46 @@
+//! Errors as JavaScript sees them: an `Error` with `code`, `retryable` and `diagnostics`.
+
+use js_sys::{Error as JsError, Promise, Reflect};
+use serde::Serialize;
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::future_to_promise;
+
+use crate::error::{Error, ErrorKind, Result};
+
+pub(super) fn to_js(error: &Error) -> JsValue {
+    let js = JsError::new(&error.to_string());
+    let set = |key: &str, value: &JsValue| {
+        // Setting a property of an object that was just made cannot fail.
+        let _ = Reflect::set(&js, &key.into(), value);
+    };
+    set("code", &error.kind().code().into());
+    set("retryable", &error.is_retryable().into());
+    set("diagnostics", &plain(&error.diagnostics()));
+    js.into()
+}
+
+/// A structured value.
+pub(super) fn plain<T: Serialize + ?Sized>(value: &T) -> JsValue {
+    value.serialize(&serde_wasm_bindgen::Serializer::json_compatible()).unwrap_or(JsValue::UNDEFINED)
+}
+
+/// The result of a synchronous export.
+pub(super) fn js<T>(result: Result<T>) -> std::result::Result<T, JsValue> {
+    result.map_err(|error| to_js(&error))
+}
+
+/// The result of an asynchronous export.
+pub(super) fn promise<T: Into<JsValue>>(work: impl Future<Output = Result<T>> + 'static) -> Promise {
+    future_to_promise(async move { js(work.await).map(Into::into) })
+}
+
+/// A JavaScript value that is not what the export wants: our TypeScript is wrong, or was bypassed.
+pub(super) fn bad_argument(what: &str, error: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Bug, format!("bad {what}: {error}"))
+}
+
+/// Every error code, for the test against the TypeScript union.
+#[wasm_bindgen(js_name = errorCodes)]
+pub fn error_codes() -> Vec<String> {
+    ErrorKind::ALL.iter().map(|kind| kind.code().to_owned()).collect()
+}

@@ -1,0 +1,220 @@
+//! What can be said of a raw kernel before any driver sees it: names, entry point, bindings, grid, parameter block.
+
+use crate::diagnostic::Diagnostic;
+use crate::driver::limits::DeviceLimits;
+use crate::dtype::DType;
+use crate::error::{Error, ErrorKind, Result};
+use crate::wgsl::accessors::param_slot_bytes;
+use crate::wgsl::spec::{Access, KernelSpec};
+
+/// Checks a kernel against its own declarations and the device's limits.
+///
+/// # Errors
+/// [`ErrorKind::KernelSyntax`] and [`ErrorKind::KernelInterface`] with places in the text; [`ErrorKind::LimitExceeded`]
+/// for a grid or parameter block that the device cannot have.
+pub fn check(spec: &KernelSpec, limits: &DeviceLimits) -> Result<()> {
+    check_names(spec)?;
+    check_text(&spec.text)?;
+    check_limits(spec, limits)
+}
+
+fn interface(message: String) -> Error {
+    Error::new(ErrorKind::KernelInterface, message)
+}
+
+fn check_names(spec: &KernelSpec) -> Result<()> {
+    let mut seen: Vec<&str> = Vec::new();
+    let names = spec.tensors.iter().map(|tensor| ("tensor", tensor.name.as_str()));
+    for (what, name) in names.chain(spec.statics.iter().map(|name| ("static", name.as_str()))) {
+        let plain =
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !name.ends_with("__");
+        if !plain {
+            return Err(interface(format!(
+                "{what} name \"{name}\" cannot be part of a WGSL name; use ASCII letters, digits and _"
+            )));
+        }
+        if seen.contains(&name) {
+            return Err(interface(format!(
+                "the name \"{name}\" is declared twice; give each tensor and static its own"
+            )));
+        }
+        seen.push(name);
+    }
+    for tensor in &spec.tensors {
+        let atomic_type = matches!(tensor.node.dtype(), DType::F32 | DType::I32 | DType::U32);
+        if tensor.access == Access::Atomic && !atomic_type {
+            return Err(interface(format!(
+                "tensor \"{}\" ({}) cannot be atomic: only f32, i32 and u32 can; use read_write",
+                tensor.name,
+                tensor.node.dtype()
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn check_text(text: &str) -> Result<()> {
+    let code = without_comments(text);
+    let mut entries = 0;
+    for (name, offset) in attributes(&code) {
+        match name.as_str() {
+            "compute" => entries += 1,
+            "group" | "binding" => {
+                let (line, column) = position(text, offset);
+                let message = "a raw kernel declares no bindings; declare the tensor or static through the API and use \
+                               its accessors (load_x, store_x, static_s)";
+                return Err(Error::with_diagnostics(
+                    ErrorKind::KernelInterface,
+                    format!("@{name} at {line}:{column}"),
+                    vec![Diagnostic::at(text, line, column, message)],
+                ));
+            }
+            _ => {}
+        }
+    }
+    match entries {
+        1 => Ok(()),
+        0 => Err(Error::with_diagnostics(
+            ErrorKind::KernelSyntax,
+            "no entry point",
+            vec![Diagnostic::at(text, 1, 1, "expected one function marked @compute @workgroup_size(…)")],
+        )),
+        _ => Err(interface(format!("{entries} entry points marked @compute; compile each as a kernel of its own"))),
+    }
+}
+
+fn check_limits(spec: &KernelSpec, limits: &DeviceLimits) -> Result<()> {
+    if let Some(groups) = spec.grid.iter().find(|&&groups| groups > limits.workgroups_per_dimension) {
+        return Err(Error::new(
+            ErrorKind::LimitExceeded,
+            format!(
+                "a grid of {:?} workgroups has a dimension of {groups}, over the device's limit of {}; fold the grid \
+                 into y or z",
+                spec.grid, limits.workgroups_per_dimension
+            ),
+        ));
+    }
+    let bytes = param_slot_bytes(spec);
+    if bytes > limits.uniform_binding_bytes {
+        return Err(Error::new(
+            ErrorKind::LimitExceeded,
+            format!(
+                "{} tensors and {} statics need a parameter block of {bytes} bytes, over the device's limit of {}; \
+                 split the kernel",
+                spec.tensors.len(),
+                spec.statics.len(),
+                limits.uniform_binding_bytes
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// The text with comments blanked out, so that byte offsets stay.
+fn without_comments(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = bytes.to_vec();
+    let (mut at, mut depth) = (0, 0usize);
+    while at < bytes.len() {
+        let pair = bytes.get(at..at + 2);
+        if pair == Some(b"/*") || (depth > 0 && pair == Some(b"*/")) {
+            if pair == Some(b"/*") {
+                depth += 1;
+            } else {
+                depth -= 1;
+            }
+            out[at..at + 2].fill(b' ');
+            at += 2;
+        } else if depth == 0 && pair == Some(b"//") {
+            let end = bytes[at..].iter().position(|&byte| byte == b'\n').map_or(bytes.len(), |line| at + line);
+            out[at..end].fill(b' ');
+            at = end;
+        } else {
+            if depth > 0 && bytes[at] != b'\n' {
+                out[at] = b' ';
+            }
+            at += 1;
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Every `@name` with its byte offset.
+fn attributes(code: &str) -> Vec<(String, usize)> {
+    code.match_indices('@')
+        .map(|(offset, _)| {
+            let rest = code[offset + 1..].trim_start();
+            let name = rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+            (name, offset)
+        })
+        .collect()
+}
+
+/// The 1-based line and column, in characters, of a byte offset.
+pub fn position(text: &str, offset: usize) -> (u32, u32) {
+    let mut end = offset.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let before = &text[..end];
+    let line = before.matches('\n').count() as u32 + 1;
+    let column = before.rsplit('\n').next().unwrap_or("").chars().count() as u32 + 1;
+    (line, column)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::TensorNode;
+
+    const MAIN: &str = "@compute @workgroup_size(1) fn main() {}";
+
+    fn limits() -> DeviceLimits {
+        DeviceLimits {
+            segment_cap_bytes: 1 << 20,
+            alignment_bytes: 256,
+            storage_buffers: 8,
+            workgroups_per_dimension: 65535,
+            invocations_per_workgroup: 256,
+            workgroup_storage_bytes: 16384,
+            uniform_binding_bytes: 65536,
+        }
+    }
+
+    fn message(spec: &KernelSpec) -> String {
+        check(spec, &limits()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn comments_hide_nothing_and_count_for_nothing() {
+        assert!(check_text("// @group(0)\n/* @compute /* nested */ @binding(1) */ @compute fn main() {}").is_ok());
+        assert!(check_text("// @compute fn main() {}").is_err());
+    }
+
+    #[test]
+    fn own_bindings_are_refused_where_they_stand() {
+        let spec = KernelSpec::new("k", format!("// ü\n  @group(0) @binding(0) var<storage> x: array<f32>;\n{MAIN}"));
+        let error = check(&spec, &limits()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::KernelInterface);
+        assert_eq!((error.diagnostics()[0].line, error.diagnostics()[0].column), (2, 3));
+    }
+
+    #[test]
+    fn names_and_entries_are_checked() {
+        let x = TensorNode::new("x", DType::U8, [4]);
+        let twice = KernelSpec::new("k", MAIN).tensor("x", &x, Access::Read).statics(["x"]);
+        assert!(message(&twice).contains("\"x\" is declared twice"));
+        assert!(message(&KernelSpec::new("k", MAIN).tensor("a b", &x, Access::Read)).contains("\"a b\""));
+        assert!(message(&KernelSpec::new("k", MAIN).tensor("x", &x, Access::Atomic)).contains("cannot be atomic"));
+        assert!(message(&KernelSpec::new("k", "fn main() {}")).contains("@compute"));
+        assert!(message(&KernelSpec::new("k", format!("{MAIN}\n{MAIN}"))).contains("2 entry points"));
+    }
+
+    #[test]
+    fn a_grid_over_the_limit_is_refused_with_the_number() {
+        let spec = KernelSpec::new("k", MAIN).grid([1, 65536, 1]);
+        let error = check(&spec, &limits()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::LimitExceeded);
+        assert!(error.to_string().contains("65536, over the device's limit of 65535"), "{error}");
+    }
+}

@@ -1,0 +1,7 @@
+//! Raw kernels: what their author declares, the accessors made from that, and how tensors are bound. Pure text and
+//! integers.
+
+pub mod accessors;
+pub mod bind_plan;
+pub mod check;
+pub mod spec;
