@@ -129,7 +129,7 @@ async fn create(
 /// A driver's message about the module, moved to where the author can read it.
 fn diagnose(spec: &KernelSpec, text: &str, message: &wgpu::CompilationMessage) -> Diagnostic {
     let author = &spec.text;
-    let said = one_line(&message.message);
+    let said = without_picture(&message.message);
     let Some(at) = &message.location else { return Diagnostic::at(author, 1, 1, with_remedy(spec, &said)) };
     let offset = at.offset as usize;
     if offset <= author.len() {
@@ -151,6 +151,13 @@ fn diagnose(spec: &KernelSpec, text: &str, message: &wgpu::CompilationMessage) -
             Diagnostic::at(author, u32::MAX, u32::MAX, message)
         }
     }
+}
+
+/// naga's message carries a heading and a picture of the module; both are of no use to the author.
+fn without_picture(message: &str) -> String {
+    let said = message.split('┌').next().unwrap_or(message);
+    let said = said.rsplit_once("parsing error:").map_or(said, |(_, said)| said);
+    one_line(said)
 }
 
 /// Says what to do where the message names an accessor that the declared access does not give.

@@ -1,0 +1,5 @@
+//! The case runner that the native suite, the browser suite and the `cases` example share.
+
+pub mod case;
+pub mod run_case;
+pub mod values;
