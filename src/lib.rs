@@ -7,7 +7,7 @@
 //!
 //! # A whole program
 //!
-//! ```
+//! ```ignore-wasm32
 //! use wgslab::{Access, Context, DType, KernelSpec, TensorNode, gpu};
 //!
 //! # fn main() -> wgslab::Result<()> { pollster::block_on(run()) }
@@ -55,6 +55,7 @@ pub mod dtype;
 pub mod error;
 pub mod host_array;
 pub mod node;
+pub mod sorted_map;
 
 // Where its bytes will live.
 pub mod slab;

@@ -7,9 +7,10 @@ use crate::device::Device;
 use crate::device::pools::{alloc_pool, free_pool};
 use crate::driver::Driver;
 use crate::error::{Error, ErrorKind, Result};
-use crate::node::{MemoryMode, NodeId, TensorNode};
+use crate::node::{MemoryMode, TensorNode};
 use crate::slab::loc::{BufferLoc, PoolId};
 use crate::slab::plan::{PlanNode, plan_segments};
+use crate::sorted_map::SortedMap;
 
 impl<D: Driver> Context<D> {
     /// A child that has `nodes` too, in new slabs: as few as the device's cap allows, working nodes and constants
@@ -42,18 +43,16 @@ impl<D: Driver> Context<D> {
 }
 
 fn check_absent<D: Driver>(context: &Context<D>, nodes: &[&TensorNode]) -> Result<()> {
-    let mut seen: Vec<NodeId> = Vec::with_capacity(nodes.len());
+    let mut seen = SortedMap::new();
     for node in nodes {
         if let Some(loc) = context.loc(node) {
             let message = format!("node {node} is in the context already, at {loc}; write to it with from_host");
             return Err(Error::new(ErrorKind::DuplicateNode, message));
         }
-        seen.push(node.id());
-    }
-    seen.sort_unstable();
-    if let Some(pair) = seen.windows(2).find(|pair| pair[0] == pair[1]) {
-        let message = format!("node {} is named twice; name it once", pair[0]);
-        return Err(Error::new(ErrorKind::DuplicateNode, message));
+        if seen.insert(node.id(), ()).is_some() {
+            let message = format!("node {node} is named twice; name it once");
+            return Err(Error::new(ErrorKind::DuplicateNode, message));
+        }
     }
     Ok(())
 }

@@ -6,7 +6,6 @@
 
 mod allocate;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,9 +16,10 @@ use crate::driver::Driver;
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::{NodeId, TensorNode};
 use crate::slab::loc::{BufferLoc, PoolId};
+use crate::sorted_map::SortedMap;
 
 /// The nodes of a context with their locations, by identity.
-pub type CtxBuffers = BTreeMap<NodeId, (TensorNode, BufferLoc)>;
+pub type CtxBuffers = SortedMap<NodeId, (TensorNode, BufferLoc)>;
 
 /// An immutable map from nodes to locations. Cheap to clone; clones are the same context.
 pub struct Context<D: Driver> {

@@ -1,10 +1,9 @@
 //! What the shared layer keeps of a device: pool ids, who lives where, and who wrote last.
 
-use std::collections::{BTreeMap, HashMap};
-
 use crate::node::{NodeId, TensorNode};
 use crate::slab::loc::{BufferLoc, PoolId};
 use crate::slab::report::{NodeReport, PoolReport};
+use crate::sorted_map::SortedMap;
 
 /// A pool as the shared layer sees it.
 #[derive(Debug)]
@@ -20,10 +19,10 @@ pub(crate) struct Record {
     pub(super) merge_buffer: Option<(TensorNode, BufferLoc)>,
     pub(super) merge_buffer_capacity: u64,
     /// The last writer of each node, by sequence number. Entries go when the node's pool does.
-    pub(super) updating_for: HashMap<NodeId, u64>,
+    pub(super) updating_for: SortedMap<NodeId, u64>,
     pub(super) updating_for_merge_buffer: Option<u64>,
-    pub(super) constant_buffer_cache: BTreeMap<NodeId, BufferLoc>,
-    pools: BTreeMap<PoolId, Pool>,
+    pub(super) constant_buffer_cache: SortedMap<NodeId, BufferLoc>,
+    pools: SortedMap<PoolId, Pool>,
 }
 
 impl Record {
@@ -32,10 +31,10 @@ impl Record {
             next_pool_id: PoolId::FIRST,
             merge_buffer: None,
             merge_buffer_capacity: 0,
-            updating_for: HashMap::new(),
+            updating_for: SortedMap::new(),
             updating_for_merge_buffer: None,
-            constant_buffer_cache: BTreeMap::new(),
-            pools: BTreeMap::new(),
+            constant_buffer_cache: SortedMap::new(),
+            pools: SortedMap::new(),
         }
     }
 
@@ -81,7 +80,7 @@ impl Record {
 
 impl Pool {
     fn report(&self, pool_id: PoolId) -> PoolReport {
-        let mut nodes: Vec<_> = self
+        let nodes: Vec<_> = self
             .residents
             .iter()
             .map(|(node, offset)| NodeReport {
@@ -90,7 +89,6 @@ impl Pool {
                 size_bytes: node.size_bytes(),
             })
             .collect();
-        nodes.sort_by_key(|node| node.offset);
         // A pool made by hand has no known residents, and so no padding.
         let used: u64 = nodes.iter().map(|node| node.size_bytes).sum();
         let padding_bytes = if nodes.is_empty() { 0 } else { self.size_bytes.saturating_sub(used) };

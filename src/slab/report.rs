@@ -26,7 +26,7 @@ pub struct PoolReport {
     pub size_bytes: u64,
     /// Bytes of it that no node uses: alignment padding.
     pub padding_bytes: u64,
-    /// The nodes in it, by offset.
+    /// The nodes in it, in the order in which they were placed.
     pub nodes: Vec<NodeReport>,
 }
 

@@ -56,7 +56,7 @@ impl RawContext {
     fn upload_all(&self, list: &Array, data: &[Uint8Array]) -> Result<RawContext> {
         let nodes = nodes(list)?;
         if nodes.len() != data.len() {
-            return Err(bad_argument("upload", format!("{} nodes, {} arrays", nodes.len(), data.len())));
+            return Err(bad_argument("upload", &["there must be an array for each node"]));
         }
         let pairs: Vec<_> = nodes.iter().zip(data.iter().map(Bytes::Js)).collect();
         Ok(Self::new(map_on!(&self.on, context => context.init_bytes(&pairs)?)))
@@ -156,7 +156,7 @@ impl RawContext {
                 promise(async move { context.link(&code).await.map(|routine| RawRoutine::new(On::Host(routine))) })
             }
             _ => promise::<JsValue>(async {
-                Err(bad_argument("code", "it was compiled for a device of another driver"))
+                Err(bad_argument("code", &["it was compiled for a device of another driver"]))
             }),
         }
     }

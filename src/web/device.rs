@@ -1,7 +1,7 @@
 //! Devices.
 
-use js_sys::{Array, Promise};
-use serde::{Deserialize, Serialize};
+use js_sys::{Array, Promise, Reflect};
+use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
 use crate::context::Context;
@@ -19,32 +19,6 @@ use crate::web::routine::RawCode;
 use crate::web::{On, map_on, on};
 use crate::wgsl::spec::KernelSpec;
 
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct OpenArguments {
-    driver: Option<String>,
-    limits: Option<String>,
-    power_preference: Option<String>,
-    segment_cap_bytes: Option<f64>,
-    heap_bytes: Option<f64>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct TensorArguments {
-    name: Option<String>,
-    access: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct KernelArguments {
-    tensors: Vec<TensorArguments>,
-    #[serde(default)]
-    statics: Vec<String>,
-    grid: [u32; 3],
-}
-
 #[derive(Serialize)]
 struct LostArguments {
     reason: String,
@@ -54,39 +28,36 @@ struct LostArguments {
 /// Opens a device; resolves with a `RawDevice`.
 #[wasm_bindgen(js_name = openDevice, unchecked_return_type = "Promise<RawDevice>")]
 pub fn open_device(options: JsValue) -> Promise {
-    promise(async move {
-        let arguments: OpenArguments = if options.is_undefined() {
-            OpenArguments::default()
-        } else {
-            serde_wasm_bindgen::from_value(options).map_err(|error| bad_argument("options", error))?
-        };
-        open_with(arguments).await.map(|on| RawDevice { on })
-    })
+    promise(async move { open_with(&options).await.map(|on| RawDevice { on }) })
 }
 
-async fn open_with(arguments: OpenArguments) -> Result<On<Device<Gpu>, Device<Host>>> {
-    let bytes = |value: Option<f64>| value.map(|value| value.max(0.0) as u64);
-    let segment_cap_bytes = bytes(arguments.segment_cap_bytes);
-    match arguments.driver.as_deref() {
+/// A property of an options object; `undefined` where there is none.
+fn field(object: &JsValue, key: &str) -> JsValue {
+    Reflect::get(object, &key.into()).unwrap_or(JsValue::UNDEFINED)
+}
+
+async fn open_with(options: &JsValue) -> Result<On<Device<Gpu>, Device<Host>>> {
+    let text = |key| field(options, key).as_string();
+    let bytes = |key| field(options, key).as_f64().map(|bytes| bytes.max(0.0) as u64);
+    let segment_cap_bytes = bytes("segmentCapBytes");
+    match text("driver").as_deref() {
         Some("host") => open::open_host(host::OpenOptions { segment_cap_bytes }).map(On::Host),
         None | Some("gpu") => {
-            let limits = match arguments.limits.as_deref() {
+            let limits = match text("limits").as_deref() {
                 None | Some("adapter") => LimitsChoice::Adapter,
                 Some("default") => LimitsChoice::Default,
-                Some(other) => {
-                    return Err(bad_argument("option limits", format!("\"{other}\"; use adapter or default")));
-                }
+                Some(other) => return Err(bad_argument("option limits", &[other, "; use adapter or default"])),
             };
-            let power_preference = match arguments.power_preference.as_deref() {
+            let power_preference = match text("powerPreference").as_deref() {
                 Some("low-power") => PowerPreference::LowPower,
                 _ => PowerPreference::HighPerformance,
             };
-            let heap_bytes = bytes(arguments.heap_bytes);
+            let heap_bytes = bytes("heapBytes");
             open::open_gpu(gpu::OpenOptions { limits, power_preference, segment_cap_bytes, heap_bytes })
                 .await
                 .map(On::Gpu)
         }
-        Some(other) => Err(bad_argument("option driver", format!("\"{other}\"; use gpu or host"))),
+        Some(other) => Err(bad_argument("option driver", &[other, "; use gpu or host"])),
     }
 }
 
@@ -214,7 +185,7 @@ impl RawDevice {
         spec: JsValue,
         #[wasm_bindgen(unchecked_param_type = "RawNode[]")] nodes: Array,
     ) -> Promise {
-        let spec = kernel_spec(name, wgsl, spec, &nodes);
+        let spec = kernel_spec(name, wgsl, &spec, &nodes);
         match &self.on {
             On::Gpu(device) => {
                 let device = device.clone();
@@ -259,18 +230,20 @@ impl RawDevice {
     }
 }
 
-fn kernel_spec(name: String, text: String, spec: JsValue, list: &Array) -> Result<KernelSpec> {
-    let arguments: KernelArguments =
-        serde_wasm_bindgen::from_value(spec).map_err(|error| bad_argument("kernel", error))?;
+fn kernel_spec(name: String, text: String, spec: &JsValue, list: &Array) -> Result<KernelSpec> {
     let nodes = nodes(list)?;
-    if nodes.len() != arguments.tensors.len() {
-        let counts = format!("{} nodes for {} tensors", nodes.len(), arguments.tensors.len());
-        return Err(bad_argument("kernel", counts));
+    let tensors = Array::from(&field(spec, "tensors"));
+    if nodes.len() != tensors.length() as usize {
+        return Err(bad_argument("kernel", &["there must be a node for each tensor"]));
     }
-    let mut spec = KernelSpec::new(name, text).statics(arguments.statics).grid(arguments.grid);
-    for (tensor, node) in arguments.tensors.into_iter().zip(&nodes) {
-        let name = tensor.name.unwrap_or_else(|| node.label().to_owned());
-        spec = spec.tensor(name, node, tensor.access.parse()?);
+    let strings = |key| Array::from(&field(spec, key)).iter().filter_map(|item| item.as_string()).collect::<Vec<_>>();
+    let grid = Array::from(&field(spec, "grid"));
+    let groups = |axis| grid.get(axis).as_f64().map_or(1, |groups| groups as u32);
+    let mut spec = KernelSpec::new(name, text).statics(strings("statics")).grid([groups(0), groups(1), groups(2)]);
+    for (tensor, node) in tensors.iter().zip(&nodes) {
+        let name = field(&tensor, "name").as_string().unwrap_or_else(|| node.label().to_owned());
+        let access = field(&tensor, "access").as_string().unwrap_or_default();
+        spec = spec.tensor(name, node, access.parse()?);
     }
     Ok(spec)
 }

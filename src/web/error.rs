@@ -35,8 +35,8 @@ pub(super) fn promise<T: Into<JsValue>>(work: impl Future<Output = Result<T>> + 
 }
 
 /// A JavaScript value that is not what the export wants: our TypeScript is wrong, or was bypassed.
-pub(super) fn bad_argument(what: &str, error: impl std::fmt::Display) -> Error {
-    Error::new(ErrorKind::Bug, format!("bad {what}: {error}"))
+pub(super) fn bad_argument(what: &str, said: &[&str]) -> Error {
+    Error::new(ErrorKind::Bug, ["bad ", what, ": ", &said.concat()].concat())
 }
 
 /// Every error code, for the test against the TypeScript union.

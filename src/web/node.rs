@@ -93,7 +93,7 @@ pub(super) fn nodes(array: &Array) -> Result<Vec<TensorNode>> {
         .map(|item| {
             let shared = item.unchecked_into::<Shared>().share();
             let raw = shared.ok().and_then(|value| RawNode::try_from_js_value(value).ok());
-            raw.map(|raw| raw.node).ok_or_else(|| bad_argument("list of nodes", "an item is not a live RawNode"))
+            raw.map(|raw| raw.node).ok_or_else(|| bad_argument("list of nodes", &["an item is not a live RawNode"]))
         })
         .collect()
 }

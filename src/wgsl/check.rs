@@ -75,7 +75,7 @@ fn check_text(text: &str) -> Result<()> {
     match entries {
         1 => Ok(()),
         0 => Err(Error::with_diagnostics(
-            ErrorKind::KernelSyntax,
+            ErrorKind::KernelInterface,
             "no entry point",
             vec![Diagnostic::at(text, 1, 1, "expected one function marked @compute @workgroup_size(…)")],
         )),

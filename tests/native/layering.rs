@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const LAYERS: &[&[&str]] = &[
     &["diagnostic", "error"],
     &["dtype"],
-    &["host_array", "node"],
+    &["host_array", "node", "sorted_map"],
     &["slab"],
     &["wgsl", "driver"],
     &["event"],

@@ -98,6 +98,6 @@ impl Future for GpuWait {
 
 impl Drop for GpuWait {
     fn drop(&mut self) {
-        self.event.runner.progress().forget(self.event.seq, self.waiter);
+        self.event.runner.progress().forget(self.waiter);
     }
 }

@@ -1,6 +1,5 @@
 //! Heaps whose creation is not known to have succeeded. Natively it is known at once; on the web a link waits here.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +11,7 @@ use crate::error::Error;
 #[derive(Debug, Default)]
 struct Inner {
     pending: usize,
-    failed: BTreeMap<HeapId, Error>,
+    failed: Vec<(HeapId, Error)>,
     wakers: Vec<Waker>,
 }
 
@@ -44,7 +43,7 @@ impl HeapGate {
 
     /// Why that heap cannot be used.
     pub(super) fn failure_of(&self, heap: HeapId) -> Option<Error> {
-        self.lock().failed.get(&heap).cloned()
+        self.lock().failed.iter().find(|(failed, _)| *failed == heap).map(|(_, error)| error.clone())
     }
 
     /// Waits until every outcome is known.

@@ -1,6 +1,5 @@
 //! Raw kernels on the gpu driver: compiled to modules and pipelines, linked to placements, run as dispatches.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -25,29 +24,29 @@ type Pipeline = Arc<wgpu::ComputePipeline>;
 /// Pipelines that are alive, by their whole text: two codes with one text share one pipeline.
 #[derive(Debug, Default)]
 pub(super) struct PipelineCache {
-    by_text: Mutex<HashMap<String, Weak<wgpu::ComputePipeline>>>,
+    by_text: Mutex<Vec<(String, Weak<wgpu::ComputePipeline>)>>,
 }
 
 impl PipelineCache {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Weak<wgpu::ComputePipeline>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(String, Weak<wgpu::ComputePipeline>)>> {
         self.by_text.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn get(&self, text: &str) -> Option<Pipeline> {
-        self.lock().get(text).and_then(Weak::upgrade)
+        self.lock().iter().find(|(known, _)| known == text).and_then(|(_, pipeline)| pipeline.upgrade())
     }
 
     fn insert(&self, text: String, pipeline: &Pipeline) {
         let mut by_text = self.lock();
-        by_text.retain(|_, pipeline| pipeline.strong_count() > 0);
-        by_text.insert(text, Arc::downgrade(pipeline));
+        by_text.retain(|(_, pipeline)| pipeline.strong_count() > 0);
+        by_text.push((text, Arc::downgrade(pipeline)));
     }
 }
 
 /// A compiled kernel. It keeps the pipelines of the patterns that were linked.
 pub struct GpuKernel {
     spec: Arc<KernelSpec>,
-    variants: Mutex<HashMap<Pattern, Pipeline>>,
+    variants: Mutex<Vec<(Pattern, Pipeline)>>,
 }
 
 impl fmt::Debug for GpuKernel {
@@ -57,7 +56,7 @@ impl fmt::Debug for GpuKernel {
 }
 
 impl GpuKernel {
-    fn variants(&self) -> MutexGuard<'_, HashMap<Pattern, Pipeline>> {
+    fn variants(&self) -> MutexGuard<'_, Vec<(Pattern, Pipeline)>> {
         self.variants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -73,8 +72,10 @@ pub(super) async fn compile(runner: Arc<GpuRunner>, dev: GpuDev, spec: Arc<Kerne
 
 /// The pipeline of a pattern, made if it is not there.
 async fn pipeline_for(runner: &GpuRunner, dev: &GpuDev, kernel: &GpuKernel, pattern: &Pattern) -> Result<Pipeline> {
-    let known = kernel.variants().get(pattern).cloned();
-    if let Some(pipeline) = known {
+    let known = |variants: &[(Pattern, Pipeline)]| {
+        variants.iter().find(|(known, _)| known == pattern).map(|(_, pipeline)| pipeline.clone())
+    };
+    if let Some(pipeline) = known(&kernel.variants()) {
         return Ok(pipeline);
     }
     let text = module_text(&kernel.spec, pattern);
@@ -86,7 +87,11 @@ async fn pipeline_for(runner: &GpuRunner, dev: &GpuDev, kernel: &GpuKernel, patt
             pipeline
         }
     };
-    kernel.variants().insert(pattern.clone(), pipeline.clone());
+    let mut variants = kernel.variants();
+    // Two links may have made it at the same time; one is kept.
+    if known(&variants).is_none() {
+        variants.push((pattern.clone(), pipeline.clone()));
+    }
     Ok(pipeline)
 }
 

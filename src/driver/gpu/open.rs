@@ -111,13 +111,12 @@ async fn request_adapter(options: &OpenOptions) -> Result<wgpu::Adapter> {
         PowerPreference::LowPower => wgpu::PowerPreference::LowPower,
     };
     let request = wgpu::RequestAdapterOptions { power_preference, ..wgpu::RequestAdapterOptions::default() };
-    instance.request_adapter(&request).await.map_err(|error| {
-        let message = format!(
-            "no GPU adapter was found ({}); install a Vulkan, Metal or DX12 driver (a software one will do: \
+    instance.request_adapter(&request).await.map_err(|_| {
+        Error::new(
+            ErrorKind::NoAdapter,
+            "no GPU adapter was found; install a Vulkan, Metal or DX12 driver (a software one will do: \
              mesa-vulkan-drivers on Debian), enable WebGPU in the browser, or open the host driver",
-            one_line(&error.to_string())
-        );
-        Error::new(ErrorKind::NoAdapter, message)
+        )
     })
 }
 
@@ -143,7 +142,7 @@ fn describe(
         uniform_binding_bytes: limits.max_uniform_buffer_binding_size.min(super::params::RING_BYTES),
     };
     let adapter = AdapterInfo {
-        name: if info.name.is_empty() { "WebGPU adapter".to_owned() } else { info.name.clone() },
+        name: platform::adapter_name(&device, info),
         backend: match info.backend {
             wgpu::Backend::BrowserWebGpu => "webgpu".to_owned(),
             backend => backend.to_str().to_owned(),

@@ -4,7 +4,6 @@
 //! queue runs in order, each batch may start at the beginning again. Bind groups depend only on the set of heaps, so
 //! they are nearly static.
 
-use std::collections::HashMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
@@ -13,36 +12,42 @@ use crate::driver::gpu::heaps::HeapId;
 /// The ring: room for a batch of 256-byte blocks, or a quarter of that many kilobyte blocks.
 pub(super) const RING_BYTES: u64 = 256 << 10;
 
-/// Layouts by what they depend on.
+/// Layouts by what they depend on. There are a handful of each, so they are searched, not hashed.
 #[derive(Debug, Default)]
 pub(super) struct Layouts {
-    heaps: HashMap<Vec<bool>, wgpu::BindGroupLayout>,
-    params: HashMap<u64, wgpu::BindGroupLayout>,
+    heaps: Vec<(Vec<bool>, wgpu::BindGroupLayout)>,
+    params: Vec<(u64, wgpu::BindGroupLayout)>,
 }
 
 impl Layouts {
     /// Group 0: one storage binding per heap.
     pub(super) fn heaps(&mut self, device: &wgpu::Device, read_only: &[bool]) -> &wgpu::BindGroupLayout {
-        self.heaps.entry(read_only.to_vec()).or_insert_with(|| {
+        let known = self.heaps.iter().position(|(key, _)| key == read_only);
+        let index = known.unwrap_or_else(|| {
             let entries: Vec<_> = read_only
                 .iter()
                 .enumerate()
                 .map(|(binding, &read_only)| entry(binding, wgpu::BufferBindingType::Storage { read_only }, false, 4))
                 .collect();
-            let label = format!("wgslab heaps {read_only:?}");
-            device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: Some(&label), entries: &entries })
-        })
+            let descriptor = wgpu::BindGroupLayoutDescriptor { label: Some("wgslab heaps"), entries: &entries };
+            self.heaps.push((read_only.to_vec(), device.create_bind_group_layout(&descriptor)));
+            self.heaps.len() - 1
+        });
+        &self.heaps[index].1
     }
 
     /// Group 1: the parameter block.
     pub(super) fn params(&mut self, device: &wgpu::Device, slot_bytes: u64) -> &wgpu::BindGroupLayout {
-        self.params.entry(slot_bytes).or_insert_with(|| {
-            let label = format!("wgslab params of {slot_bytes} bytes");
-            device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
-                label: Some(&label),
+        let known = self.params.iter().position(|(key, _)| *key == slot_bytes);
+        let index = known.unwrap_or_else(|| {
+            let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
+                label: Some("wgslab params"),
                 entries: &[entry(0, wgpu::BufferBindingType::Uniform, true, slot_bytes)],
-            })
-        })
+            });
+            self.params.push((slot_bytes, layout));
+            self.params.len() - 1
+        });
+        &self.params[index].1
     }
 
     /// The layout of a pipeline.
@@ -82,7 +87,7 @@ pub(super) struct ParamRing {
     pub(super) buffer: wgpu::Buffer,
     /// The blocks, as they will be written.
     pub(super) bytes: Vec<u8>,
-    groups: HashMap<u64, Arc<wgpu::BindGroup>>,
+    groups: Vec<(u64, Arc<wgpu::BindGroup>)>,
 }
 
 impl ParamRing {
@@ -93,7 +98,7 @@ impl ParamRing {
             usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
         });
-        Self { buffer, bytes: Vec::with_capacity(RING_BYTES as usize), groups: HashMap::new() }
+        Self { buffer, bytes: Vec::with_capacity(RING_BYTES as usize), groups: Vec::new() }
     }
 
     pub(super) fn has_room(&self, slot_bytes: u64) -> bool {
@@ -115,28 +120,32 @@ impl ParamRing {
         layouts: &mut Layouts,
         slot_bytes: u64,
     ) -> Arc<wgpu::BindGroup> {
-        let Self { buffer, groups, .. } = self;
-        let make = || {
-            let binding = wgpu::BufferBinding { buffer, offset: 0, size: NonZeroU64::new(slot_bytes) };
-            Arc::new(device.create_bind_group(&wgpu::BindGroupDescriptor {
-                label: Some("wgslab params"),
-                layout: layouts.params(device, slot_bytes),
-                entries: &[wgpu::BindGroupEntry { binding: 0, resource: wgpu::BindingResource::Buffer(binding) }],
-            }))
-        };
-        groups.entry(slot_bytes).or_insert_with(make).clone()
+        if let Some((_, group)) = self.groups.iter().find(|(key, _)| *key == slot_bytes) {
+            return group.clone();
+        }
+        let binding = wgpu::BufferBinding { buffer: &self.buffer, offset: 0, size: NonZeroU64::new(slot_bytes) };
+        let group = Arc::new(device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: Some("wgslab params"),
+            layout: layouts.params(device, slot_bytes),
+            entries: &[wgpu::BindGroupEntry { binding: 0, resource: wgpu::BindingResource::Buffer(binding) }],
+        }));
+        self.groups.push((slot_bytes, group.clone()));
+        group
     }
 }
 
-/// Bind groups by the heaps that they bind.
+/// The heaps of a bind group, in binding order, and whether each is read-only.
+type GroupKey = Vec<(HeapId, bool)>;
+
+/// Bind groups by the heaps that they bind. Looked up when a routine is linked or resolved, never when it is run.
 #[derive(Debug, Default)]
 pub(super) struct HeapGroups {
-    groups: HashMap<Vec<(HeapId, bool)>, Arc<wgpu::BindGroup>>,
+    groups: Vec<(GroupKey, Arc<wgpu::BindGroup>)>,
 }
 
 impl HeapGroups {
     pub(super) fn get(&self, key: &[(HeapId, bool)]) -> Option<Arc<wgpu::BindGroup>> {
-        self.groups.get(key).cloned()
+        self.groups.iter().find(|(known, _)| known == key).map(|(_, group)| group.clone())
     }
 
     /// Makes the bind group of those heaps, each whole.
@@ -156,18 +165,17 @@ impl HeapGroups {
                 resource: buffer.as_entire_binding(),
             })
             .collect();
-        let label = format!("wgslab heaps {key:?}");
         let group = Arc::new(device.create_bind_group(&wgpu::BindGroupDescriptor {
-            label: Some(&label),
+            label: Some("wgslab heaps"),
             layout: layouts.heaps(device, &read_only),
             entries: &entries,
         }));
-        self.groups.insert(key.to_vec(), group.clone());
+        self.groups.push((key.to_vec(), group.clone()));
         group
     }
 
     /// Drops every bind group that binds that heap.
     pub(super) fn forget(&mut self, heap: HeapId) {
-        self.groups.retain(|key, _| key.iter().all(|(id, _)| *id != heap));
+        self.groups.retain(|(key, _)| key.iter().all(|(id, _)| *id != heap));
     }
 }

@@ -4,7 +4,7 @@
 //! done *and* its error scope came back clean; events are numbers compared with that. The lock is never held while
 //! calling wgpu.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::sorted_map::SortedMap;
 
 /// A submitted batch that has not settled.
 #[derive(Debug)]
@@ -31,10 +32,10 @@ struct State {
     /// The first sequence number that failed, with the cause; everything from it on fails with it.
     failure: Option<(u64, Error)>,
     lost: Option<Error>,
-    /// Who waits, by the sequence number that they wait for.
-    wakers: BTreeMap<(u64, u64), Waker>,
+    /// Who waits, with the sequence number that they wait for.
+    wakers: SortedMap<u64, (u64, Waker)>,
     /// Who waits for the loss of the device; they need nobody to drive completion.
-    lost_wakers: BTreeMap<u64, Waker>,
+    lost_wakers: SortedMap<u64, (u64, Waker)>,
     /// Whether something (a thread, a promise, a pump) is driving completion for the waiters.
     driving: bool,
     /// Whether the queue is being watched.
@@ -132,9 +133,9 @@ impl Progress {
             );
             state.lost = Some(Error::new(ErrorKind::DeviceLost, message));
         }
-        let waiting_for_loss = std::mem::take(&mut state.lost_wakers);
+        let waiting_for_loss = state.lost_wakers.take_if(|_| true);
         wake_through(state, u64::MAX);
-        waiting_for_loss.into_values().for_each(Waker::wake);
+        waiting_for_loss.into_iter().for_each(|(_, (_, waker))| waker.wake());
     }
 
     /// Wakes everyone, for a change that is not in this state (a mapped buffer).
@@ -177,12 +178,12 @@ impl Progress {
     /// Registers a waiter. Returns true when the caller must start to drive completion.
     pub(super) fn wait(&self, seq: u64, waiter: u64, waker: &Waker) -> bool {
         let mut state = self.lock();
-        state.wakers.insert((seq, waiter), waker.clone());
+        state.wakers.insert(waiter, (seq, waker.clone()));
         !std::mem::replace(&mut state.driving, true)
     }
 
-    pub(super) fn forget(&self, seq: u64, waiter: u64) {
-        self.lock().wakers.remove(&(seq, waiter));
+    pub(super) fn forget(&self, waiter: u64) {
+        self.lock().wakers.remove(&waiter);
     }
 
     /// For whoever drives: whether to go on. When nobody waits any more, driving ends, and the next waiter starts it
@@ -221,10 +222,9 @@ fn known_failure(state: &State, seq: u64) -> Option<Result<()>> {
 
 /// Wakes those who wait for something through `seq`, after the lock is released: a waker may run at once.
 fn wake_through(mut state: MutexGuard<'_, State>, seq: u64) {
-    let later = if seq == u64::MAX { BTreeMap::new() } else { state.wakers.split_off(&(seq + 1, 0)) };
-    let woken = std::mem::replace(&mut state.wakers, later);
+    let woken = state.wakers.take_if(|(waits_for, _)| *waits_for <= seq);
     drop(state);
-    woken.into_values().for_each(Waker::wake);
+    woken.into_iter().for_each(|(_, (_, waker))| waker.wake());
 }
 
 /// Resolves with the cause when the device is lost.
@@ -249,7 +249,7 @@ impl Future for Lost {
         if let Some(error) = &state.lost {
             return Poll::Ready(error.clone());
         }
-        state.lost_wakers.insert(self.waiter, cx.waker().clone());
+        state.lost_wakers.insert(self.waiter, (0, cx.waker().clone()));
         Poll::Pending
     }
 }

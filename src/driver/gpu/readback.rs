@@ -1,7 +1,6 @@
 //! Readbacks: ranges are copied into a staging buffer in the order of the queue; the buffer is mapped once for all the
 //! ranges of a batch, and goes back to the pool when the last reader is done with it.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -23,15 +22,15 @@ const MAX_KEPT_BYTES: u64 = 16 << 20;
 /// Idle staging buffers kept per size.
 const KEPT_PER_SIZE: usize = 4;
 
-/// Idle staging buffers, by size.
+/// Idle staging buffers: a handful.
 #[derive(Debug, Default)]
 pub(super) struct StagingPool {
-    idle: Mutex<BTreeMap<u64, Vec<wgpu::Buffer>>>,
+    idle: Mutex<Vec<wgpu::Buffer>>,
     bytes: std::sync::atomic::AtomicU64,
 }
 
 impl StagingPool {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Vec<wgpu::Buffer>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<wgpu::Buffer>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -42,7 +41,10 @@ impl StagingPool {
 
     fn take(self: &Arc<Self>, device: &wgpu::Device, needed_bytes: u64, state: &mut State) -> Arc<Staging> {
         let size = needed_bytes.next_power_of_two().max(MIN_STAGING_BYTES);
-        let idle = self.lock().get_mut(&size).and_then(Vec::pop);
+        let idle = {
+            let mut idle = self.lock();
+            idle.iter().position(|buffer| buffer.size() == size).map(|index| idle.swap_remove(index))
+        };
         let buffer = idle.unwrap_or_else(|| {
             self.bytes.fetch_add(size, std::sync::atomic::Ordering::Relaxed);
             state.stats.buffers_created += 1;
@@ -59,9 +61,9 @@ impl StagingPool {
 
     fn give(&self, buffer: wgpu::Buffer, usable: bool) {
         let mut idle = self.lock();
-        let kept = idle.entry(buffer.size()).or_default();
-        if usable && buffer.size() <= MAX_KEPT_BYTES && kept.len() < KEPT_PER_SIZE {
-            kept.push(buffer);
+        let kept = idle.iter().filter(|kept| kept.size() == buffer.size()).count();
+        if usable && buffer.size() <= MAX_KEPT_BYTES && kept < KEPT_PER_SIZE {
+            idle.push(buffer);
         } else {
             self.bytes.fetch_sub(buffer.size(), std::sync::atomic::Ordering::Relaxed);
             buffer.destroy();
@@ -72,7 +74,7 @@ impl StagingPool {
 impl Drop for StagingPool {
     fn drop(&mut self) {
         // On the web, dropping a buffer frees nothing.
-        self.lock().values().flatten().for_each(wgpu::Buffer::destroy);
+        self.lock().iter().for_each(wgpu::Buffer::destroy);
     }
 }
 
@@ -264,7 +266,7 @@ impl Future for GpuStaged {
 
 impl Drop for GpuStaged {
     fn drop(&mut self) {
-        self.runner.progress().forget(self.seq, self.waiter);
+        self.runner.progress().forget(self.waiter);
     }
 }
 

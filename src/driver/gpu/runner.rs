@@ -3,7 +3,6 @@
 //! Tasks are recorded as plain data and handed to the queue in batches: when somebody awaits or reads back, and at
 //! bounds by count, bytes and estimated time. Sequence numbers count recorded work; an event is one of them.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::driver::gpu::builtin::{Builtin, Builtins, SLOT_BYTES};
@@ -22,6 +21,7 @@ use crate::driver::gpu::task::{Dispatch, Task};
 use crate::driver::limits::{DriverMemory, RunnerStats};
 use crate::error::{Error, ErrorKind, Result};
 use crate::slab::loc::PoolId;
+use crate::sorted_map::SortedMap;
 
 /// Tasks of a batch: 1,000 runs make 4 submissions, and the device does not wait long for its first work.
 const MAX_TASKS: usize = 256;
@@ -47,7 +47,7 @@ pub struct GpuRunner {
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) heaps: Heaps<wgpu::Buffer>,
-    pub(super) pools: BTreeMap<PoolId, SlabRange>,
+    pub(super) pools: SortedMap<PoolId, SlabRange>,
     pub(super) in_use_bytes: u64,
     pub(super) peak_bytes: u64,
     /// Grows whenever a placement ends: what was resolved under an older one must be resolved again.
@@ -86,7 +86,7 @@ impl GpuRunner {
         let params = ParamRing::new(&dev.device);
         let state = State {
             heaps: Heaps::new(dev.heap_cap_bytes, dev.heap_fixed_bytes),
-            pools: BTreeMap::new(),
+            pools: SortedMap::new(),
             in_use_bytes: 0,
             peak_bytes: 0,
             generation: 0,

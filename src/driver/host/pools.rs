@@ -1,15 +1,14 @@
 //! The slabs of the host driver.
 
-use std::collections::BTreeMap;
-
 use crate::driver::limits::DriverMemory;
 use crate::error::{Error, ErrorKind, Result};
 use crate::slab::loc::{BufferLoc, PoolId, bad_alignment, check_range, no_such_pool};
+use crate::sorted_map::SortedMap;
 
 /// Slabs by pool.
 #[derive(Debug, Default)]
 pub(super) struct Pools {
-    slabs: BTreeMap<PoolId, Vec<u8>>,
+    slabs: SortedMap<PoolId, Vec<u8>>,
     peak_bytes: u64,
 }
 

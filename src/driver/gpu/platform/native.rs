@@ -41,6 +41,11 @@ pub(in crate::driver::gpu) fn check_webgpu() -> Result<()> {
     Ok(())
 }
 
+/// The adapter's name.
+pub(in crate::driver::gpu) fn adapter_name(_device: &wgpu::Device, info: &wgpu::AdapterInfo) -> String {
+    info.name.clone()
+}
+
 /// Natively every error reaches the uncaptured-error handler.
 pub(in crate::driver::gpu) fn watch_internal_errors(_device: &wgpu::Device, _progress: &Arc<Progress>) {}
 

@@ -23,6 +23,10 @@ export function sleep(ms) { return new Promise((resolve) => setTimeout(resolve, 
 export function write(queue, buffer, offset, data, start, len) { queue.writeBuffer(buffer, offset, data, start, len); }
 export function workDone(queue) { return queue.onSubmittedWorkDone(); }
 export function submitNothing(queue) { queue.submit([]); }
+export function describe(device) {
+  const { description, vendor, architecture, device: model } = device.adapterInfo ?? {};
+  return description || [vendor, architecture, model].filter(Boolean).join(' ') || 'WebGPU adapter';
+}
 export function watch(device, onError) {
   device.addEventListener('uncapturederror', (event) => {
     if (typeof GPUInternalError !== 'undefined' && event.error instanceof GPUInternalError) {
@@ -53,6 +57,7 @@ extern "C" {
     fn raw_work_done(queue: &JsValue) -> Promise;
     #[wasm_bindgen(js_name = submitNothing)]
     fn submit_nothing(queue: &JsValue);
+    fn describe(device: &JsValue) -> String;
     #[wasm_bindgen(js_name = watch)]
     fn watch_raw(device: &JsValue, on_error: &JsValue);
     #[wasm_bindgen(js_name = warm)]
@@ -80,6 +85,11 @@ pub(in crate::driver::gpu) fn check_webgpu() -> Result<()> {
         "this JavaScript environment has no WebGPU (navigator.gpu is missing); use a browser with WebGPU in a secure \
          context (https or localhost), or open the host driver: Device.open({ driver: \"host\" })",
     ))
+}
+
+/// The adapter's name, or what the browser says in place of one: wgpu looks at the description only.
+pub(in crate::driver::gpu) fn adapter_name(device: &wgpu::Device, info: &wgpu::AdapterInfo) -> String {
+    device.as_webgpu().map_or_else(|| info.name.clone(), |raw| describe(raw.as_ref()))
 }
 
 /// Takes internal errors off the device before wgpu sees them: it would panic.

@@ -1,0 +1,129 @@
+// Intended uses of the package's types, which must type-check, and misuses, which must not. Never run.
+
+import {
+  type ArrayOf,
+  type BufferLoc,
+  type Code,
+  type Context,
+  Device,
+  type DeviceEvent,
+  type DeviceLostInfo,
+  type Diagnostic,
+  type ErrorCode,
+  KernelError,
+  type MemoryReport,
+  type Routine,
+  type TensorNode,
+  WgslabError,
+} from "wgslab";
+
+/** Compiles only when `T` is exactly `Want`. */
+type Exactly<T, Want> = [T, Want] extends [Want, T] ? true : never;
+function exactly<T, Want>(_proof: Exactly<T, Want>): void {}
+
+export async function quickstart(signal: AbortSignal): Promise<Float32Array> {
+  using device = await Device.open({ driver: "gpu", limits: "adapter", powerPreference: "high-performance", signal });
+  const x = device.node("x", { dtype: "f32", shape: [1024] });
+  const y = device.node("y", { dtype: "f32", shape: [1024], mode: "on_device" });
+  using root = device.context();
+  using loaded = root.upload(x, new Float32Array(1024).fill(2));
+  using code = await device.compile("scale", "…", {
+    tensors: { x: { node: x, access: "read" }, y: { node: y, access: "write" } },
+    statics: ["step"],
+    grid: [16],
+    signal,
+  });
+  using step = await loaded.link(code, { signal });
+  const done: DeviceEvent = step.run({ step: 3 });
+  const isDone: boolean = done.isDone;
+  exactly<typeof done.completed, Promise<void>>(true);
+  await done.completed;
+  if (isDone) await device.awaitIdle({ signal });
+  return step.context.readback(y, { signal, into: new Float32Array(1024) });
+}
+
+export async function everyDtypeHasItsArray(device: Device, context: Context): Promise<void> {
+  const node = device.node("n", { dtype: "bool", shape: [2, 3] });
+  exactly<typeof node, TensorNode<"bool">>(true);
+  const bits = await context.readback(node);
+  exactly<typeof bits, Uint8Array>(true);
+  exactly<ArrayOf<"f16">, Uint16Array>(true);
+  const half = device.node("h", { dtype: "bf16", shape: [] });
+  const word = device.node("w", { dtype: "i32", shape: [1] });
+  const [halves, words, named] = await context.readbackAll([half, word, "label"]);
+  exactly<typeof halves, Uint16Array>(true);
+  exactly<typeof words, Int32Array>(true);
+  const length: number = named.length;
+  context.uploadAll([[half, new Uint16Array(1)], [word, Int32Array.of(length)]]).zeros([node]).dispose();
+}
+
+export async function everythingHasAType(device: Device, context: Context, code: Code): Promise<void> {
+  const node = context.node("n", { dtype: "u32", shape: [4] });
+  const loc: BufferLoc | undefined = context.loc(node);
+  const routine: Routine = await context.link(code);
+  const names: readonly string[] = [...routine.statics, ...routine.inputs, ...routine.outputs, routine.explain()];
+  const lost: DeviceLostInfo = await device.lost;
+  const report: MemoryReport = device.report();
+  const [pool] = report.pools;
+  const bytes: number = (pool?.sizeBytes ?? 0) + report.reservedBytes + (loc?.offset ?? 0);
+  const written: DeviceEvent[] = [
+    context.write(node, Uint32Array.of(1), { offset: bytes }),
+    context.zero(node, { offset: 1, length: 2 }),
+    device.allWork(),
+  ];
+  await Promise.all(written.map((event) => event.completed));
+  device.compile("list", names.join(), { tensors: [{ node, access: "atomic", name: "counter" }], grid: [1, 2, 3] });
+  console.log(lost.reason, device.limits.segmentCapBytes, device.adapter.name, device.stats().submissions);
+}
+
+export function errorsSayWhatToDo(error: unknown): string {
+  if (error instanceof KernelError) {
+    const [first]: readonly Diagnostic[] = error.diagnostics;
+    return `${first?.line}:${first?.column} ${first?.excerpt}`;
+  }
+  if (error instanceof WgslabError) {
+    const code: ErrorCode = error.code;
+    switch (code) {
+      case "out-of-memory":
+        return error.retryable ? "free something" : "too large";
+      case "device-lost":
+        return "open it anew";
+      default:
+        return code;
+    }
+  }
+  return String(error);
+}
+
+export async function misuses(device: Device, context: Context, code: Code, error: WgslabError): Promise<void> {
+  const f = device.node("f", { dtype: "f32", shape: [4] });
+  // @ts-expect-error a dtype that there is not
+  device.node("d", { dtype: "f64", shape: [4] });
+  // @ts-expect-error a node without a shape
+  device.node("d", { dtype: "f32" });
+  // @ts-expect-error the wrong array for the dtype
+  context.upload(f, new Int32Array(4));
+  // @ts-expect-error plain arrays are not typed arrays
+  context.upload(f, [1, 2, 3, 4]);
+  // @ts-expect-error the wrong array to read into
+  await context.readback(f, { into: new Float64Array(4) });
+  // @ts-expect-error an access that there is not
+  await device.compile("k", "", { tensors: { f: { node: f, access: "readwrite" } }, grid: [1] });
+  // @ts-expect-error a kernel without a grid
+  await device.compile("k", "", { tensors: { f: { node: f, access: "read" } } });
+  // @ts-expect-error a static that is no number
+  (await context.link(code)).run({ step: "3" });
+  // @ts-expect-error an event is no promise: await its `completed`
+  const then: unknown = (await context.link(code)).run().then;
+  // @ts-expect-error a driver that there is not
+  await Device.open({ driver: "cuda" });
+  // @ts-expect-error devices are opened, not constructed
+  new Device();
+  // @ts-expect-error a code that there is not
+  const typo: boolean = error.code === "out-of-memroy";
+  // @ts-expect-error reports are read-only
+  device.report().reservedBytes = 0;
+  // @ts-expect-error the handle behind a node is no part of the package
+  const raw: unknown = f.raw;
+  console.log(then, typo, raw);
+}
