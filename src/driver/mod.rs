@@ -120,10 +120,8 @@ pub trait Driver: Sized + Debug + 'static {
 
 /// Bytes that arrived from slabs, one part per range asked for.
 pub trait ReadbackBytes: Debug {
-    /// The length of one part.
-    fn len_bytes(&self, part: usize) -> u64;
-    /// The bytes of one part. `out` must have its length.
-    fn copy_to(&self, part: usize, out: &mut [u8]) -> Result<()>;
+    /// Shows the bytes of one part to `read`. On the web this copies the part into wasm memory.
+    fn with_bytes(&self, part: usize, read: &mut dyn FnMut(&[u8])) -> Result<()>;
 }
 
 /// A pool's slab, and where in it a location lies.

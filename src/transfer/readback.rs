@@ -37,8 +37,8 @@ impl<D: Driver> Context<D> {
         let staged = check_dtype::<T>(node).and_then(|()| self.stage(&[range]));
         async move {
             let arrived = staged?.await?;
-            let mut out = vec![T::zeroed(); len as usize];
-            arrived.copy_to(0, bytemuck::cast_slice_mut(&mut out))?;
+            let mut out = Vec::new();
+            arrived.with_bytes(0, &mut |bytes| out = elements(bytes))?;
             Ok(out)
         }
     }
@@ -54,8 +54,8 @@ impl<D: Driver> Context<D> {
         async move {
             let arrived = staged?.await?;
             let read = |part| {
-                let mut out = vec![0; arrived.len_bytes(part) as usize];
-                arrived.copy_to(part, &mut out).map(|()| out)
+                let mut out = Vec::new();
+                arrived.with_bytes(part, &mut |bytes| out = bytes.to_vec()).map(|()| out)
             };
             (0..count).map(read).collect()
         }
@@ -71,4 +71,9 @@ impl<D: Driver> Context<D> {
         }
         D::stage(self.device().runner(), &resolved).map_err(|error| error.context("readback"))
     }
+}
+
+/// The elements of some bytes. Mapped memory is aligned for every element but after an odd start.
+fn elements<T: Element>(bytes: &[u8]) -> Vec<T> {
+    bytemuck::try_cast_slice(bytes).map_or_else(|_| bytemuck::pod_collect_to_vec(bytes), <[T]>::to_vec)
 }

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::driver::bytes::Bytes;
 use crate::driver::gpu::{Gpu, GpuReadback};
 use crate::driver::host::{Host, HostReadback};
-use crate::driver::{Driver, ReadbackBytes};
+use crate::driver::Driver;
 use crate::error::Result;
 use crate::event::Event;
 use crate::node::TensorNode;

@@ -50,6 +50,8 @@ pub(super) struct Heap<B> {
     /// Bytes below it have been handed out before.
     high_water: u64,
     slab_count: u32,
+    /// Made for one slab, so large that the allocator's rounding would not fit under the cap: it holds one at a time.
+    dedicated: bool,
     allocator: Allocator,
 }
 
@@ -103,10 +105,12 @@ impl<B> Heaps<B> {
 
     /// Places a slab in the first heap with room; `None` if a new heap is needed.
     pub(super) fn place(&mut self, size_bytes: u64, alignment: u64, class: HeapClass) -> Option<SlabRange> {
-        // The allocator knows no alignment over its unit: ask for as much more as rounding up may cost.
-        let slack = alignment.saturating_sub(ALIGNMENT_BYTES);
-        let units = u32::try_from((size_bytes + slack).div_ceil(ALIGNMENT_BYTES)).ok()?;
+        let units = u32::try_from(units_of(size_bytes, alignment)).ok()?;
         for heap in self.heaps.iter_mut().filter(|heap| heap.class == class) {
+            let capacity = heap.size_bytes - 2 * GUARD_BYTES;
+            if heap.dedicated && (heap.slab_count > 0 || u64::from(units) * ALIGNMENT_BYTES > capacity) {
+                continue;
+            }
             let Some(allocation) = heap.allocator.allocate(units) else { continue };
             let start = GUARD_BYTES + u64::from(allocation.offset) * ALIGNMENT_BYTES;
             let offset = start.next_multiple_of(alignment.max(ALIGNMENT_BYTES));
@@ -121,8 +125,7 @@ impl<B> Heaps<B> {
 
     /// The size of the heap to make for a slab that found no room.
     pub(super) fn new_heap_bytes(&self, size_bytes: u64, alignment: u64) -> Result<u64> {
-        let slack = alignment.saturating_sub(ALIGNMENT_BYTES);
-        let needed = (size_bytes + slack).next_multiple_of(ALIGNMENT_BYTES) + 2 * GUARD_BYTES;
+        let needed = units_of(size_bytes, alignment) * ALIGNMENT_BYTES + 2 * GUARD_BYTES;
         if needed > self.cap_bytes {
             return Err(Error::new(
                 ErrorKind::LimitExceeded,
@@ -135,16 +138,32 @@ impl<B> Heaps<B> {
         let grown = self
             .fixed_bytes
             .unwrap_or_else(|| self.reserved_bytes().next_power_of_two().clamp(FIRST_HEAP_BYTES, LARGEST_GROWTH_BYTES));
-        Ok(grown.next_multiple_of(ALIGNMENT_BYTES).max(needed).min(self.cap_bytes))
+        let rounded = round_up_to_bin(units_of(size_bytes, alignment)) * ALIGNMENT_BYTES + 2 * GUARD_BYTES;
+        // Over the cap, or over the size that a test asked for, the heap is made to measure and holds this slab alone.
+        let made_to_measure = rounded > self.cap_bytes || self.fixed_bytes.is_some();
+        let least = if made_to_measure { needed } else { rounded };
+        Ok(grown.next_multiple_of(ALIGNMENT_BYTES).max(least).min(self.cap_bytes))
     }
 
-    /// Adds an empty heap around a buffer of `size_bytes`.
-    pub(super) fn add(&mut self, buffer: B, size_bytes: u64, class: HeapClass) -> HeapId {
+    /// Adds an empty heap around a buffer of `size_bytes`, made for a slab of that size and alignment.
+    pub(super) fn add(&mut self, buffer: B, size_bytes: u64, class: HeapClass, slab: (u64, u64)) -> HeapId {
         let id = HeapId(self.next_id);
         self.next_id += 1;
-        let units = ((size_bytes - 2 * GUARD_BYTES) / ALIGNMENT_BYTES) as u32;
+        let capacity = (size_bytes - 2 * GUARD_BYTES) / ALIGNMENT_BYTES;
+        let rounded = round_up_to_bin(units_of(slab.0, slab.1));
+        let dedicated = rounded > capacity;
+        let units = capacity.max(rounded) as u32;
         let allocator = Allocator::with_max_allocs(units, units.saturating_add(2).min(MAX_SLABS_PER_HEAP));
-        self.heaps.push(Heap { id, class, buffer, size_bytes, high_water: GUARD_BYTES, slab_count: 0, allocator });
+        self.heaps.push(Heap {
+            id,
+            class,
+            buffer,
+            size_bytes,
+            high_water: GUARD_BYTES,
+            slab_count: 0,
+            dedicated,
+            allocator,
+        });
         id
     }
 
@@ -169,6 +188,19 @@ impl<B> Heaps<B> {
     }
 }
 
+/// The units that a slab asks the allocator for. It knows no alignment over its unit, so larger ones ask for as much
+/// more as rounding up may cost.
+fn units_of(size_bytes: u64, alignment: u64) -> u64 {
+    (size_bytes + alignment.saturating_sub(ALIGNMENT_BYTES)).div_ceil(ALIGNMENT_BYTES)
+}
+
+/// The least free region in which the allocator finds room for that many units: it keeps free regions in bins of a
+/// float's size, three bits of mantissa, and looks from the next larger bin on.
+fn round_up_to_bin(units: u64) -> u64 {
+    let step = 1 << units.max(1).ilog2().saturating_sub(3);
+    units.next_multiple_of(step)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,7 +210,7 @@ mod tests {
             return range;
         }
         let bytes = heaps.new_heap_bytes(size, alignment).unwrap();
-        heaps.add((), bytes, HeapClass::Working);
+        heaps.add((), bytes, HeapClass::Working, (size, alignment));
         heaps.place(size, alignment, HeapClass::Working).unwrap()
     }
 
@@ -218,6 +250,52 @@ mod tests {
         assert_eq!(heaps.new_heap_bytes((1 << 20) - 512, 256).unwrap(), 1 << 20);
         let error = heaps.new_heap_bytes((1 << 20) - 511, 256).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::LimitExceeded);
+    }
+
+    #[test]
+    fn a_heap_has_room_for_the_slab_it_was_made_for() {
+        for size in (1..9_000_000u64).step_by(9_973).chain([(8 << 20) - 512, 4_096_000, 7_340_033]) {
+            for (cap, fixed) in [(8 << 20, None), (1 << 30, None), (8 << 20, Some(1536))] {
+                let mut heaps: Heaps<()> = Heaps::new(cap, fixed);
+                if size + 2 * GUARD_BYTES <= cap / ALIGNMENT_BYTES * ALIGNMENT_BYTES {
+                    grow_and_place(&mut heaps, size.next_multiple_of(256), 256);
+                }
+            }
+        }
+    }
+
+    /// Random allocations and frees: slabs are aligned, inside the guards, and disjoint.
+    #[test]
+    fn slabs_never_overlap() {
+        let mut seed = 1u64;
+        let mut random = |bound: u64| {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (seed >> 33) % bound
+        };
+        let mut heaps: Heaps<()> = Heaps::new(1 << 20, None);
+        let mut live: Vec<SlabRange> = Vec::new();
+        for _ in 0..20_000 {
+            if random(5) < 2 && !live.is_empty() {
+                let index = random(live.len() as u64) as usize;
+                heaps.free(live.swap_remove(index));
+            } else if live.len() < 200 {
+                let scale = random(18) as u32;
+                let size = (1 + random(1 << scale)).next_multiple_of(256);
+                let alignment = 256 << random(3);
+                let slab = grow_and_place(&mut heaps, size, alignment);
+                let heap = heaps.get(slab.heap).unwrap();
+                assert_eq!(slab.offset % alignment, 0);
+                assert!(slab.offset >= GUARD_BYTES && slab.offset + size <= heap.size_bytes - GUARD_BYTES);
+                for other in live.iter().filter(|other| other.heap == slab.heap) {
+                    let apart = other.offset + other.size_bytes <= slab.offset || slab.offset + size <= other.offset;
+                    assert!(apart, "{slab:?} overlaps {other:?}");
+                }
+                live.push(slab);
+            }
+            while let Some(spare) = heaps.spare() {
+                heaps.remove(spare);
+            }
+        }
     }
 
     #[test]

@@ -73,14 +73,14 @@ impl GpuRunner {
             return Ok(range);
         }
         let heap_bytes = state.heaps.new_heap_bytes(size, alignment)?;
-        self.grow(state, heap_bytes, class)?;
+        self.grow(state, heap_bytes, class, (size, alignment))?;
         let placed = state.heaps.place(size, alignment, class);
         placed.ok_or_else(|| Error::bug(format!("a new heap of {heap_bytes} bytes has no room for {size}")))
     }
 
     /// Makes a heap. Natively a failure is known at once; on the web it is known later, and fails what was recorded
     /// in the meantime.
-    fn grow(&self, state: &mut State, size_bytes: u64, class: HeapClass) -> Result<()> {
+    fn grow(&self, state: &mut State, size_bytes: u64, class: HeapClass, slab: (u64, u64)) -> Result<()> {
         let label = format!("wgslab heap of {size_bytes} bytes ({class:?})");
         let (buffer, verdict) = scoped(&self.dev.device, || {
             self.dev.device.create_buffer(&wgpu::BufferDescriptor {
@@ -91,7 +91,7 @@ impl GpuRunner {
             })
         });
         state.stats.buffers_created += 1;
-        let id = state.heaps.add(buffer, size_bytes, class);
+        let id = state.heaps.add(buffer, size_bytes, class, slab);
         let gate = self.heap_gate.clone();
         gate.begin();
         platform::settle(verdict, move |caught| {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::driver::gpu::heaps::HeapId;
 
-/// The ring: room for a batch of 256-byte blocks, or a quarter of that many kilobyte blocks.
+/// The ring: room for a batch of 1,024 blocks of 256 bytes, or fewer of larger ones.
 pub(super) const RING_BYTES: u64 = 256 << 10;
 
 /// Layouts by what they depend on. There are a handful of each, so they are searched, not hashed.

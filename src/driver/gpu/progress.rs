@@ -8,8 +8,9 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sorted_map::SortedMap;
@@ -19,6 +20,9 @@ use crate::sorted_map::SortedMap;
 struct Batch {
     first_seq: u64,
     last_seq: u64,
+    /// What was recorded, in units of work, and when it was submitted, in milliseconds.
+    cost: u64,
+    submitted_ms: f64,
     work_done: bool,
     verified: bool,
 }
@@ -28,6 +32,10 @@ struct State {
     name: String,
     done_seq: u64,
     verified_seq: u64,
+    /// When the device was last known to be done with something, in milliseconds.
+    last_done_ms: f64,
+    /// Milliseconds that a unit of work takes, as observed; 0 while nothing was.
+    unit_ms: f64,
     batches: VecDeque<Batch>,
     /// The first sequence number that failed, with the cause; everything from it on fails with it.
     failure: Option<(u64, Error)>,
@@ -36,17 +44,28 @@ struct State {
     wakers: SortedMap<u64, (u64, Waker)>,
     /// Who waits for the loss of the device; they need nobody to drive completion.
     lost_wakers: SortedMap<u64, (u64, Waker)>,
-    /// Whether something (a thread, a promise, a pump) is driving completion for the waiters.
-    driving: bool,
+    /// What drives completion for the waiters: a thread, or on Firefox a pump.
+    driver: Driving,
     /// Whether the queue is being watched.
     #[cfg(target_arch = "wasm32")]
     armed: bool,
+}
+
+/// What whoever drives completion is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Driving {
+    #[default]
+    Off,
+    /// Waiting for someone who waits.
+    Parked,
+    On,
 }
 
 /// Shared between the runner, its events and wgpu's callbacks.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     state: Mutex<State>,
+    unpark: Condvar,
     next_waiter: AtomicU64,
 }
 
@@ -65,14 +84,31 @@ impl Progress {
     }
 
     /// A batch went to the queue.
-    pub(super) fn submitted(&self, first_seq: u64, last_seq: u64) {
-        self.lock().batches.push_back(Batch { first_seq, last_seq, work_done: false, verified: false });
+    pub(super) fn submitted(&self, first_seq: u64, last_seq: u64, cost: u64, submitted_ms: f64) {
+        let batch = Batch { first_seq, last_seq, cost, submitted_ms, work_done: false, verified: false };
+        self.lock().batches.push_back(batch);
+    }
+
+    /// Milliseconds that a unit of work takes, as observed; 0 while nothing was.
+    pub(super) fn unit_ms(&self) -> f64 {
+        self.lock().unit_ms
     }
 
     /// Every batch through `seq` has been executed.
-    pub(super) fn work_done(&self, seq: u64) {
+    pub(super) fn work_done(&self, seq: u64, now_ms: f64) {
         self.settle(|state| {
-            state.batches.iter_mut().filter(|batch| batch.last_seq <= seq).for_each(|batch| batch.work_done = true);
+            let (mut cost, mut start) = (0, f64::INFINITY);
+            for batch in state.batches.iter_mut().filter(|batch| batch.last_seq <= seq && !batch.work_done) {
+                batch.work_done = true;
+                cost += batch.cost;
+                start = start.min(batch.submitted_ms);
+            }
+            if cost > 0 {
+                let observed = (now_ms - start.max(state.last_done_ms)) / cost as f64;
+                // Half of the old: a busy moment of the machine is forgotten after a few batches.
+                state.unit_ms = if state.unit_ms == 0.0 { observed } else { (state.unit_ms + observed) / 2.0 };
+            }
+            state.last_done_ms = now_ms;
         });
     }
 
@@ -179,19 +215,37 @@ impl Progress {
     pub(super) fn wait(&self, seq: u64, waiter: u64, waker: &Waker) -> bool {
         let mut state = self.lock();
         state.wakers.insert(waiter, (seq, waker.clone()));
-        !std::mem::replace(&mut state.driving, true)
+        match std::mem::replace(&mut state.driver, Driving::On) {
+            Driving::Off => true,
+            Driving::Parked => {
+                self.unpark.notify_one();
+                false
+            }
+            Driving::On => false,
+        }
     }
 
     pub(super) fn forget(&self, waiter: u64) {
         self.lock().wakers.remove(&waiter);
     }
 
-    /// For whoever drives: whether to go on. When nobody waits any more, driving ends, and the next waiter starts it
-    /// again.
-    pub(super) fn keep_driving(&self) -> bool {
+    /// For whoever drives: whether to go on. When nobody waits any more it has `patience` for the next to come; then
+    /// driving ends, and the next waiter starts it again.
+    pub(super) fn keep_driving(&self, patience: Duration) -> bool {
         let mut state = self.lock();
-        state.driving = !state.wakers.is_empty() && state.lost.is_none();
-        state.driving
+        if !state.wakers.is_empty() && state.lost.is_none() {
+            return true;
+        }
+        if !patience.is_zero() {
+            state.driver = Driving::Parked;
+            let parked = |state: &mut State| state.driver == Driving::Parked;
+            state = self.unpark.wait_timeout_while(state, patience, parked).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let resumed = state.driver == Driving::On && !state.wakers.is_empty() && state.lost.is_none();
+        if !resumed {
+            state.driver = Driving::Off;
+        }
+        resumed
     }
 
     /// Claims the right to watch the queue; false while someone does.

@@ -296,12 +296,20 @@ impl GpuReadback {
     }
 }
 
-impl ReadbackBytes for GpuReadback {
-    fn len_bytes(&self, part: usize) -> u64 {
+impl GpuReadback {
+    /// The length of one part.
+    pub(crate) fn len_bytes(&self, part: usize) -> u64 {
         self.parts.get(part).map_or(0, |part| part.len)
     }
+}
 
-    fn copy_to(&self, part: usize, out: &mut [u8]) -> Result<()> {
-        self.with_view(part, |view, skip| out.copy_from_slice(&view[skip..skip + out.len()])).map(|_| ())
+impl ReadbackBytes for GpuReadback {
+    fn with_bytes(&self, part: usize, read: &mut dyn FnMut(&[u8])) -> Result<()> {
+        let len = self.len_bytes(part);
+        let seen = self.with_view(part, |view, skip| read(&view[skip..skip + len as usize]))?;
+        if seen.is_none() {
+            read(&[]);
+        }
+        Ok(())
     }
 }

@@ -23,10 +23,15 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::slab::loc::PoolId;
 use crate::sorted_map::SortedMap;
 
-/// Tasks of a batch: 1,000 runs make 4 submissions, and the device does not wait long for its first work.
-const MAX_TASKS: usize = 256;
-/// Workgroups of a batch, an estimate of its time: browsers want submissions under about a second.
-const MAX_GROUPS: u64 = 1 << 20;
+/// Tasks of a batch. Recording costs a tenth of a microsecond, so the device does not wait long for its first work.
+const MAX_TASKS: usize = 1024;
+/// Units of work in a batch while it is not known how long one takes.
+const MAX_UNITS: u64 = 1 << 20;
+/// How long a batch may take, as estimated, in milliseconds. Browsers want submissions under about a second, and a
+/// readback waits for the batches before it.
+const MAX_BATCH_MS: f64 = 50.0;
+/// What a dispatch costs beside its workgroups, in workgroups: passes and barriers.
+const DISPATCH_UNITS: u64 = 16;
 /// Bytes written straight to heaps in a batch: wgpu stages them until the submission.
 const MAX_DIRECT_BYTES: u64 = 64 << 20;
 /// Batches in flight before [`GpuRunner::ready`] asks for patience, and native recording waits.
@@ -61,7 +66,9 @@ pub(super) struct State {
     pub(super) batch: u64,
     /// Heaps that tasks of the open batch touch: a queue write to them would run ahead.
     touched: Vec<HeapId>,
-    groups: u64,
+    /// Work of the open batch, and how much it may be, in units of a workgroup.
+    units: u64,
+    max_units: u64,
     pub(super) direct_bytes: u64,
     pub(super) params: ParamRing,
     pub(super) upload_ring: Option<UploadRing>,
@@ -95,7 +102,8 @@ impl GpuRunner {
             submitted_seq: 0,
             batch: 0,
             touched: Vec::new(),
-            groups: 0,
+            units: 0,
+            max_units: MAX_UNITS,
             direct_bytes: 0,
             params,
             upload_ring: None,
@@ -166,8 +174,10 @@ impl GpuRunner {
             }
             encode(device, state, &tasks).map(|commands| queue.submit(commands))
         });
+        self.progress.submitted(first, last, state.units, platform::now_ms());
         state.end_batch(last, tasks);
-        self.progress.submitted(first, last);
+        let unit_ms = self.progress.unit_ms();
+        state.max_units = if unit_ms > 0.0 { (MAX_BATCH_MS / unit_ms) as u64 } else { MAX_UNITS };
         let progress = self.progress.clone();
         platform::settle(verdict, move |caught| {
             let outcome = match caught {
@@ -250,7 +260,7 @@ impl Drop for GpuRunner {
 
 impl State {
     fn is_full(&self) -> bool {
-        self.tasks.len() >= MAX_TASKS || self.groups >= MAX_GROUPS || self.direct_bytes >= MAX_DIRECT_BYTES
+        self.tasks.len() >= MAX_TASKS || self.units >= self.max_units || self.direct_bytes >= MAX_DIRECT_BYTES
     }
 
     fn end_batch(&mut self, last: u64, mut tasks: Vec<Task>) {
@@ -259,7 +269,7 @@ impl State {
         self.submitted_seq = last;
         self.batch += 1;
         self.touched.clear();
-        self.groups = 0;
+        self.units = 0;
         self.direct_bytes = 0;
         self.params.bytes.clear();
         if let Some(ring) = &mut self.upload_ring {
@@ -285,7 +295,7 @@ impl State {
     /// Records a kernel; its heaps are touched.
     pub(super) fn push_dispatch(&mut self, dispatch: Dispatch, heaps: impl IntoIterator<Item = HeapId>) {
         heaps.into_iter().for_each(|heap| self.touch(heap));
-        self.groups += dispatch.grid.iter().map(|&groups| u64::from(groups)).product::<u64>();
+        self.units += DISPATCH_UNITS + dispatch.grid.iter().map(|&groups| u64::from(groups)).product::<u64>();
         self.stats.dispatches += 1;
         self.tasks.push(Task::Dispatch(dispatch));
     }

@@ -151,12 +151,8 @@ impl HostReadback {
 }
 
 impl ReadbackBytes for HostReadback {
-    fn len_bytes(&self, part: usize) -> u64 {
-        self.parts.get(part).map_or(0, |part| part.len() as u64)
-    }
-
-    fn copy_to(&self, part: usize, out: &mut [u8]) -> Result<()> {
-        out.copy_from_slice(&self.part(part)?[..out.len()]);
+    fn with_bytes(&self, part: usize, read: &mut dyn FnMut(&[u8])) -> Result<()> {
+        read(self.part(part)?);
         Ok(())
     }
 }

@@ -1,9 +1,9 @@
 //! Native: `poll` drives callbacks, from whoever blocks or from a thread that lives as long as somebody awaits.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::driver::bytes::Bytes;
 use crate::driver::gpu::progress::Progress;
@@ -14,6 +14,9 @@ use crate::wgsl::bind_plan::Pattern;
 /// Waits are sliced: `poll(Wait)` holds a lock that `Buffer::destroy` needs, and with it every other thread
 /// (wgpu-core 30, `device/resource.rs`; measured at over a second).
 const WAIT_SLICE: Duration = Duration::from_millis(1);
+
+/// How long the thread that drives completion waits for another waiter: starting it costs more than waking it.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Where submissions stand: the last sequence number of each batch with wgpu's index.
 #[derive(Debug, Default)]
@@ -74,7 +77,7 @@ pub(in crate::driver::gpu) fn settle(verdict: Verdict, then: impl FnOnce(Option<
 /// Reports to `progress` when the batch that ends at `seq` has been executed.
 pub(in crate::driver::gpu) fn watch_done(queue: &wgpu::Queue, progress: &Arc<Progress>, seq: u64) {
     let progress = progress.clone();
-    queue.on_submitted_work_done(move || progress.work_done(seq));
+    queue.on_submitted_work_done(move || progress.work_done(seq, now_ms()));
 }
 
 /// Lets callbacks run that are due.
@@ -88,11 +91,17 @@ pub(in crate::driver::gpu) fn wait_slice(device: &wgpu::Device, submission_index
     let _ = device.poll(wgpu::PollType::Wait { submission_index, timeout: Some(WAIT_SLICE) });
 }
 
-/// Drives completion for those who await, on a thread that ends when nobody does.
+/// Milliseconds since some moment.
+pub(in crate::driver::gpu) fn now_ms() -> f64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_secs_f64() * 1e3
+}
+
+/// Drives completion for those who await, on a thread that ends when nobody has for a while.
 pub(in crate::driver::gpu) fn drive(device: &wgpu::Device, _queue: &wgpu::Queue, progress: &Arc<Progress>) {
     let (device, shared) = (device.clone(), progress.clone());
     let spawned = std::thread::Builder::new().name("wgslab-progress".to_owned()).spawn(move || {
-        while shared.keep_driving() {
+        while shared.keep_driving(PATIENCE) {
             wait_slice(&device, None);
         }
     });

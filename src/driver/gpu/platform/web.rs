@@ -3,6 +3,7 @@
 //! (Bugzilla 1870699).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use js_sys::{Promise, Uint8Array};
 use wasm_bindgen::prelude::*;
@@ -19,6 +20,7 @@ use crate::wgsl::bind_plan::Pattern;
 #[wasm_bindgen(inline_js = "
 export function hasWebgpu() { return typeof navigator !== 'undefined' && !!navigator.gpu; }
 export function isGecko() { return typeof navigator !== 'undefined' && / Gecko\\//.test(navigator.userAgent ?? ''); }
+export function now() { return performance.now(); }
 export function sleep(ms) { return new Promise((resolve) => setTimeout(resolve, ms)); }
 export function write(queue, buffer, offset, data, start, len) { queue.writeBuffer(buffer, offset, data, start, len); }
 export function workDone(queue) { return queue.onSubmittedWorkDone(); }
@@ -51,6 +53,7 @@ extern "C" {
     fn has_webgpu() -> bool;
     #[wasm_bindgen(js_name = isGecko)]
     fn is_gecko() -> bool;
+    fn now() -> f64;
     fn sleep(ms: f64) -> Promise;
     fn write(queue: &JsValue, buffer: &JsValue, offset: f64, data: &Uint8Array, start: f64, len: f64);
     #[wasm_bindgen(js_name = workDone)]
@@ -142,9 +145,14 @@ pub(in crate::driver::gpu) fn watch_done(queue: &wgpu::Queue, progress: &Arc<Pro
         while let Some(seq) = progress.next_undone() {
             // A rejection is a lost device, which its own callback reports.
             let _ = JsFuture::from(raw_work_done(&queue)).await;
-            progress.work_done(seq);
+            progress.work_done(seq, now_ms());
         }
     });
+}
+
+/// Milliseconds since some moment.
+pub(in crate::driver::gpu) fn now_ms() -> f64 {
+    now()
 }
 
 /// Callbacks run when the page's event loop does.
@@ -159,7 +167,7 @@ pub(in crate::driver::gpu) fn drive(_device: &wgpu::Device, queue: &wgpu::Queue,
     let Some(queue) = queue.as_webgpu().map(|queue| JsValue::clone(queue.as_ref())) else { return };
     let progress = progress.clone();
     spawn_local(async move {
-        while progress.keep_driving() {
+        while progress.keep_driving(Duration::ZERO) {
             submit_nothing(&queue);
             let _ = JsFuture::from(sleep(PUMP_MS)).await;
         }

@@ -1,0 +1,79 @@
+//! How a row is measured: both sides in turn, several times, and the middle with its spread.
+
+use std::fmt;
+
+use serde::Serialize;
+use wgslab::Result;
+
+/// The middle of the repeats, and the quartiles around it.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Spread {
+    median: f64,
+    low: f64,
+    high: f64,
+}
+
+/// One row. The rows of the browser look the same.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    name: String,
+    unit: &'static str,
+    wgslab: Spread,
+    raw: Spread,
+    ratio: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+}
+
+impl Row {
+    pub fn with_note(mut self, note: &str) -> Self {
+        self.note = Some(note.to_owned());
+        self
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Row { name, unit, wgslab, raw, ratio, .. } = self;
+        let note = self.note.as_deref().unwrap_or("");
+        write!(f, "{name:<52} {:>9.3} {unit} raw {:>9.3} {unit} ratio {ratio:>6.2} {note}", wgslab.median, raw.median)
+    }
+}
+
+/// Runs two measurements in turn, so that a busy moment of the machine meets both, after some turns to warm up. The
+/// side that goes first changes with every turn.
+pub fn in_turn<T>(
+    turns: usize,
+    mut first: impl FnMut() -> Result<T>,
+    mut second: impl FnMut() -> Result<T>,
+) -> Result<(Vec<T>, Vec<T>)> {
+    let warm_up = turns.div_ceil(4);
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for turn in 0..warm_up + turns {
+        let (one, other) = if turn % 2 == 0 {
+            let one = first()?;
+            (one, second()?)
+        } else {
+            let other = second()?;
+            (first()?, other)
+        };
+        if turn >= warm_up {
+            ours.push(one);
+            theirs.push(other);
+        }
+    }
+    Ok((ours, theirs))
+}
+
+/// A row of two sides.
+pub fn row<T>(name: &str, unit: &'static str, wgslab: &[T], raw: &[T], number: impl Fn(&T) -> f64) -> Row {
+    let (wgslab, raw) = (spread(wgslab, &number), spread(raw, &number));
+    Row { name: name.to_owned(), unit, wgslab, raw, ratio: wgslab.median / raw.median, note: None }
+}
+
+fn spread<T>(samples: &[T], number: impl Fn(&T) -> f64) -> Spread {
+    let mut sorted: Vec<f64> = samples.iter().map(number).collect();
+    sorted.sort_by(f64::total_cmp);
+    let at = |part: f64| sorted[(part * (sorted.len() - 1) as f64).round() as usize];
+    Spread { median: at(0.5), low: at(0.25), high: at(0.75) }
+}
