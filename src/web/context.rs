@@ -5,10 +5,10 @@ use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
 use crate::context::Context;
+use crate::driver::Driver;
 use crate::driver::bytes::Bytes;
 use crate::driver::gpu::{Gpu, GpuReadback};
 use crate::driver::host::{Host, HostReadback};
-use crate::driver::Driver;
 use crate::error::Result;
 use crate::event::Event;
 use crate::node::TensorNode;

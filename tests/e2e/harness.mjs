@@ -4,7 +4,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DIST } from "../../scripts/build.mjs";
 import { openPage } from "../../scripts/lib/page.mjs";
-import { ROOT } from "../../scripts/lib/proc.mjs";
+import { Failure, ROOT } from "../../scripts/lib/proc.mjs";
 
 /** The page; its `faults` are what went wrong outside of any awaited promise: a test file ends by asserting none. */
 export async function openHarness() {
@@ -19,7 +19,16 @@ export async function openHarness() {
 /** The case files of a folder, in the order of their names. */
 export async function readCases(folder) {
   const files = (await readdir(folder)).filter((file) => file.endsWith(".json")).sort();
-  return Promise.all(files.map(async (file) => JSON.parse(await readFile(join(folder, file), "utf8"))));
+  if (files.length === 0) throw new Failure(`${folder} has no *.json`);
+  return Promise.all(
+    files.map(async (file) => {
+      try {
+        return JSON.parse(await readFile(join(folder, file), "utf8"));
+      } catch (error) {
+        throw new Failure(`${join(folder, file)}: ${error.message}`);
+      }
+    }),
+  );
 }
 
 /** Runs cases one after the other, each on a device opened with `options`; `onResult` sees each result as it comes. */

@@ -99,7 +99,7 @@ fn events_settle_in_order_and_an_early_event_does_not_wait_for_later_work() {
     let (x, y) = (ints("x", 1), ints("y", 1));
     let context = Context::root(&device).init_from_host(&x, &[0]).unwrap().init_from_host(&y, &[1]).unwrap();
     let quick = increment(&context, &x);
-    let long = slow(&context, &y, 20_000_000);
+    let long = slow(&context, &y, 300_000_000);
     device.sync().unwrap();
     let early = quick.run().unwrap();
     device.flush().unwrap();

@@ -64,7 +64,7 @@ impl DriverEvent for GpuEvent {
             if let Some(outcome) = self.outcome() {
                 return outcome;
             }
-            self.runner.wait_slice(self.seq);
+            self.runner.wait_for(self.seq);
         }
     }
 }
@@ -86,7 +86,7 @@ impl Future for GpuWait {
         let GpuEvent { runner, seq } = &self.event;
         let progress = runner.progress();
         if progress.wait(*seq, self.waiter, cx.waker()) {
-            platform::drive(&runner.dev.device, &runner.dev.queue, progress);
+            platform::drive(runner);
         }
         // It may have settled between the question and the registration.
         match progress.outcome(*seq) {

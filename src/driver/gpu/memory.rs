@@ -123,7 +123,7 @@ impl GpuRunner {
             }
             state.heap_groups.forget(spare);
             if let Some(heap) = state.heaps.remove(spare) {
-                heap.buffer.destroy();
+                platform::discard(&heap.buffer);
             }
         }
         Ok(())

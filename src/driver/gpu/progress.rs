@@ -229,6 +229,12 @@ impl Progress {
         self.lock().wakers.remove(&waiter);
     }
 
+    /// The first sequence number that somebody waits for.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn first_waited(&self) -> Option<u64> {
+        self.lock().wakers.values().map(|(seq, _)| *seq).min()
+    }
+
     /// For whoever drives: whether to go on. When nobody waits any more it has `patience` for the next to come; then
     /// driving ends, and the next waiter starts it again.
     pub(super) fn keep_driving(&self, patience: Duration) -> bool {

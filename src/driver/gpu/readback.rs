@@ -66,15 +66,14 @@ impl StagingPool {
             idle.push(buffer);
         } else {
             self.bytes.fetch_sub(buffer.size(), std::sync::atomic::Ordering::Relaxed);
-            buffer.destroy();
+            platform::discard(&buffer);
         }
     }
 }
 
 impl Drop for StagingPool {
     fn drop(&mut self) {
-        // On the web, dropping a buffer frees nothing.
-        self.lock().iter().for_each(wgpu::Buffer::destroy);
+        self.lock().iter().for_each(platform::discard);
     }
 }
 
@@ -255,7 +254,7 @@ impl Future for GpuStaged {
         }
         let progress = self.runner.progress();
         if progress.wait(self.seq, self.waiter, cx.waker()) {
-            platform::drive(&self.runner.dev.device, &self.runner.dev.queue, progress);
+            platform::drive(&self.runner);
         }
         match self.outcome() {
             Some(outcome) => ready(outcome, &self.parts),

@@ -203,15 +203,22 @@ impl GpuRunner {
         while let Some(seq) = self.progress.bound_seq(MAX_IN_FLIGHT)
             && self.progress.outcome(seq).is_none()
         {
-            self.wait_slice(seq);
+            self.wait_for(seq);
         }
     }
 
-    /// Blocks for a slice of time, or until `seq` is done.
+    /// Blocks until `seq`, which is with the queue, is done.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(super) fn wait_slice(&self, seq: u64) {
+    pub(super) fn wait_for(&self, seq: u64) {
         let index = self.lock().in_flight.index_of(seq);
-        platform::wait_slice(&self.dev.device, index);
+        match index {
+            Some(index) => platform::wait(&self.dev.device, index),
+            // It is done, and its callbacks are due, here or on the thread that polled before.
+            None => {
+                platform::poll(&self.dev.device);
+                std::thread::yield_now();
+            }
+        }
     }
 
     /// The event of everything recorded so far.

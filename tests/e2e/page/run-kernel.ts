@@ -35,7 +35,8 @@ async function execute(
   owned: Disposable[],
   progress: { stage: Stage },
 ): Promise<number> {
-  const { name, wgsl = "", grid = [1, 1, 1], inputs = {}, statics = {}, repeat = 1, outputs = {} } = testCase;
+  const { name, wgsl, grid = [1, 1, 1], inputs = {}, statics = {}, repeat = 1, outputs = {} } = testCase;
+  if (wgsl === undefined) throw new Error("the case has neither wgsl nor steps");
   const { nodes, tensors } = declare(device, testCase.tensors ?? {});
   const nodeOf = (tensor: string): TensorNode => {
     const node = nodes.get(tensor);

@@ -7,13 +7,10 @@ use std::time::{Duration, Instant};
 
 use crate::driver::bytes::Bytes;
 use crate::driver::gpu::progress::Progress;
+use crate::driver::gpu::runner::GpuRunner;
 use crate::driver::gpu::scope::{Caught, Verdict};
 use crate::error::Result;
 use crate::wgsl::bind_plan::Pattern;
-
-/// Waits are sliced: `poll(Wait)` holds a lock that `Buffer::destroy` needs, and with it every other thread
-/// (wgpu-core 30, `device/resource.rs`; measured at over a second).
-const WAIT_SLICE: Duration = Duration::from_millis(1);
 
 /// How long the thread that drives completion waits for another waiter: starting it costs more than waking it.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -32,10 +29,9 @@ impl InFlight {
         self.submissions.push_back((last_seq, index));
     }
 
-    /// The submission that contains `seq`, or the last one.
+    /// The submission that contains `seq`; `None` if it is done, or not submitted.
     pub(in crate::driver::gpu) fn index_of(&self, seq: u64) -> Option<wgpu::SubmissionIndex> {
-        let found = self.submissions.iter().find(|(last, _)| *last >= seq).or_else(|| self.submissions.back());
-        found.map(|(_, index)| index.clone())
+        self.submissions.iter().find(|(last, _)| *last >= seq).map(|(_, index)| index.clone())
     }
 }
 
@@ -86,10 +82,17 @@ pub(in crate::driver::gpu) fn poll(device: &wgpu::Device) {
     let _ = device.poll(wgpu::PollType::Poll);
 }
 
-/// Blocks for a slice of time, until that submission is done at most.
-pub(in crate::driver::gpu) fn wait_slice(device: &wgpu::Device, submission_index: Option<wgpu::SubmissionIndex>) {
-    let _ = device.poll(wgpu::PollType::Wait { submission_index, timeout: Some(WAIT_SLICE) });
+/// Blocks until that submission is done.
+///
+/// Without a time limit: wgpu-core 30 asserts that an empty queue means a finished wait (`device/resource.rs`, in
+/// `maintain`), which fails where a wait runs out of time while another thread polls.
+pub(in crate::driver::gpu) fn wait(device: &wgpu::Device, submission_index: wgpu::SubmissionIndex) {
+    let _ = device.poll(wgpu::PollType::Wait { submission_index: Some(submission_index), timeout: None });
 }
+
+/// Lets go of a buffer. Dropping is enough, and `Buffer::destroy` would wait for a lock that a waiting thread holds
+/// (wgpu-core 30; measured at over a second).
+pub(in crate::driver::gpu) fn discard(_buffer: &wgpu::Buffer) {}
 
 /// Milliseconds since some moment.
 pub(in crate::driver::gpu) fn now_ms() -> f64 {
@@ -98,15 +101,19 @@ pub(in crate::driver::gpu) fn now_ms() -> f64 {
 }
 
 /// Drives completion for those who await, on a thread that ends when nobody has for a while.
-pub(in crate::driver::gpu) fn drive(device: &wgpu::Device, _queue: &wgpu::Queue, progress: &Arc<Progress>) {
-    let (device, shared) = (device.clone(), progress.clone());
+pub(in crate::driver::gpu) fn drive(runner: &Arc<GpuRunner>) {
+    let (shared, progress) = (Arc::downgrade(runner), runner.progress().clone());
     let spawned = std::thread::Builder::new().name("wgslab-progress".to_owned()).spawn(move || {
-        while shared.keep_driving(PATIENCE) {
-            wait_slice(&device, None);
+        while progress.keep_driving(PATIENCE) {
+            // Whoever waits keeps the runner alive.
+            let Some(runner) = shared.upgrade() else { return };
+            if let Some(seq) = progress.first_waited() {
+                runner.wait_for(seq);
+            }
         }
     });
     if let Err(error) = spawned {
-        progress.lose(&format!("cannot start the thread that drives completion: {error}"));
+        runner.progress().lose(&format!("cannot start the thread that drives completion: {error}"));
     }
 }
 

@@ -11,6 +11,7 @@ use wasm_bindgen_futures::{JsFuture, spawn_local};
 
 use crate::driver::bytes::Bytes;
 use crate::driver::gpu::progress::Progress;
+use crate::driver::gpu::runner::GpuRunner;
 use crate::driver::gpu::scope::{Caught, Verdict};
 use crate::error::{Error, ErrorKind, Result};
 use crate::wgsl::bind_plan::Pattern;
@@ -159,13 +160,13 @@ pub(in crate::driver::gpu) fn now_ms() -> f64 {
 pub(in crate::driver::gpu) fn poll(_device: &wgpu::Device) {}
 
 /// Pumps Firefox's queue while somebody waits.
-pub(in crate::driver::gpu) fn drive(_device: &wgpu::Device, queue: &wgpu::Queue, progress: &Arc<Progress>) {
+pub(in crate::driver::gpu) fn drive(runner: &Arc<GpuRunner>) {
     if !is_gecko() {
         // The promises come by themselves; nobody needs to be told again.
         return;
     }
-    let Some(queue) = queue.as_webgpu().map(|queue| JsValue::clone(queue.as_ref())) else { return };
-    let progress = progress.clone();
+    let Some(queue) = runner.dev.queue.as_webgpu().map(|queue| JsValue::clone(queue.as_ref())) else { return };
+    let progress = runner.progress().clone();
     spawn_local(async move {
         while progress.keep_driving(Duration::ZERO) {
             submit_nothing(&queue);
@@ -186,6 +187,11 @@ pub(in crate::driver::gpu) async fn warm_pipeline(
     if let Some(raw) = device.as_webgpu() {
         let _ = JsFuture::from(warm_raw(raw.as_ref(), text, &read_only, slot_bytes as f64)).await;
     }
+}
+
+/// Lets go of a buffer: on the web, dropping a handle frees nothing.
+pub(in crate::driver::gpu) fn discard(buffer: &wgpu::Buffer) {
+    buffer.destroy();
 }
 
 /// Gives back what dropping does not: on the web, dropping a handle frees nothing.
