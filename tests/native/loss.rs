@@ -31,7 +31,10 @@ fn a_device_destroyed_in_flight_settles_every_promise() {
         assert!(error.is_device_lost());
         assert!(error.to_string().contains("is lost (destroyed by the program)"), "{error}");
     };
-    is_lost(waiting.join().unwrap().unwrap_err());
+    // A software adapter may have executed it before `destroy` was called; then it stays done.
+    if let Err(error) = waiting.join().unwrap() {
+        is_lost(error);
+    }
     is_lost(recorded.sync().unwrap_err());
     is_lost(pollster::block_on(recorded.into_future()).unwrap_err());
     is_lost(pollster::block_on(read).unwrap_err());

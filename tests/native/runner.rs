@@ -93,23 +93,28 @@ fn large_uploads_between_dispatches_keep_their_order() {
     assert_eq!(pollster::block_on(second).unwrap(), vec![2; len as usize]);
 }
 
+/// A software adapter may execute a submission before `submit` returns; then there is nothing to observe, and the
+/// attempt does not count.
 #[test]
 fn events_settle_in_order_and_an_early_event_does_not_wait_for_later_work() {
-    let device = open();
-    let (x, y) = (ints("x", 1), ints("y", 1));
-    let context = Context::root(&device).init_from_host(&x, &[0]).unwrap().init_from_host(&y, &[1]).unwrap();
-    let quick = increment(&context, &x);
-    let long = slow(&context, &y, 300_000_000);
-    device.sync().unwrap();
-    let early = quick.run().unwrap();
-    device.flush().unwrap();
-    let late = long.run().unwrap();
-    assert!(early.seq() < late.seq());
-    early.sync().unwrap();
-    assert!(!late.is_done(), "the slow kernel is done already: it proves nothing");
-    assert!(!device.is_idle());
-    late.sync().unwrap();
-    assert!(early.is_done() && late.is_done() && device.is_idle());
+    let observed = (0..20).any(|_| {
+        let device = open();
+        let (x, y) = (ints("x", 1), ints("y", 1));
+        let context = Context::root(&device).init_from_host(&x, &[0]).unwrap().init_from_host(&y, &[1]).unwrap();
+        let quick = increment(&context, &x);
+        let long = slow(&context, &y, 30_000_000);
+        device.sync().unwrap();
+        let early = quick.run().unwrap();
+        device.flush().unwrap();
+        let late = long.run().unwrap();
+        assert!(early.seq() < late.seq());
+        early.sync().unwrap();
+        let overlapped = early.is_done() && !late.is_done() && !device.is_idle();
+        late.sync().unwrap();
+        assert!(early.is_done() && late.is_done() && device.is_idle());
+        overlapped
+    });
+    assert!(observed, "in 20 attempts no event was done while later work was not");
 }
 
 #[test]
