@@ -109,3 +109,8 @@ pub mod host {
     pub use crate::device::open::open_host as open;
     pub use crate::driver::host::{Host, HostDev, HostRunner, OpenOptions};
 }
+
+/// The README's programs run as documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;
