@@ -192,13 +192,18 @@ impl Progress {
     /// The outcome of the work through `seq`; `None` while it is not known.
     pub(super) fn outcome(&self, seq: u64) -> Option<Result<()>> {
         let state = self.lock();
-        if seq <= state.done_seq { Some(Ok(())) } else { known_failure(&state, seq) }
+        // A failed batch comes to an end too: the failure is asked for first.
+        failure_of(&state, seq)
+            .or_else(|| (seq <= state.done_seq).then_some(Ok(())))
+            .or_else(|| state.lost.clone().map(Err))
     }
 
     /// As [`Progress::outcome`], for a readback: its bytes have arrived, so only the scope must have come back.
     pub(super) fn verified_outcome(&self, seq: u64) -> Option<Result<()>> {
         let state = self.lock();
-        known_failure(&state, seq).or_else(|| (seq <= state.verified_seq).then_some(Ok(())))
+        failure_of(&state, seq)
+            .or_else(|| state.lost.clone().map(Err))
+            .or_else(|| (seq <= state.verified_seq).then_some(Ok(())))
     }
 
     pub(super) fn done_seq(&self) -> u64 {
@@ -271,13 +276,8 @@ impl Progress {
     }
 }
 
-fn known_failure(state: &State, seq: u64) -> Option<Result<()>> {
-    if let Some((first, error)) = &state.failure
-        && seq >= *first
-    {
-        return Some(Err(error.clone()));
-    }
-    state.lost.clone().map(Err)
+fn failure_of(state: &State, seq: u64) -> Option<Result<()>> {
+    state.failure.as_ref().filter(|(first, _)| seq >= *first).map(|(_, error)| Err(error.clone()))
 }
 
 /// Wakes those who wait for something through `seq`, after the lock is released: a waker may run at once.
