@@ -55,11 +55,8 @@ fn encode_pass(encoder: &mut wgpu::CommandEncoder, tasks: &[Task]) {
 
 fn encode_command(encoder: &mut wgpu::CommandEncoder, state: &State, task: &Task) -> Result<()> {
     match *task {
-        Task::Upload { heap, offset, ring_offset, len } => {
-            let Some(ring) = &state.upload_ring else {
-                return Err(Error::bug("an upload was recorded through a ring that does not exist"));
-            };
-            encoder.copy_buffer_to_buffer(&ring.buffer, ring_offset, &state.heaps.get(heap)?.buffer, offset, len);
+        Task::Upload { heap, offset, ref source, source_offset, len } => {
+            encoder.copy_buffer_to_buffer(source, source_offset, &state.heaps.get(heap)?.buffer, offset, len);
         }
         Task::Zero { heap, offset, len } => {
             encoder.clear_buffer(&state.heaps.get(heap)?.buffer, offset, Some(len));

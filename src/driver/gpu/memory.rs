@@ -1,4 +1,4 @@
-//! Pools and bytes: allocation, freeing, uploads, zeroing and copies. Every operation moves exact bytes.
+//! Pools and bytes: allocation, freeing, zeroing and copies. Every operation moves exact bytes.
 //!
 //! WebGPU's commands move multiples of 4: the aligned interior goes by command, and the at most three bytes on either
 //! side by a built-in kernel that sets some bits of one word.
@@ -6,21 +6,17 @@
 use std::sync::Arc;
 
 use crate::driver::SlabRef;
-use crate::driver::bytes::Bytes;
 use crate::driver::gpu::builtin::{Builtin, SLOT_BYTES, copy_params};
 use crate::driver::gpu::event::GpuEvent;
 use crate::driver::gpu::heaps::{HeapClass, HeapId, SlabRange};
 use crate::driver::gpu::platform;
-use crate::driver::gpu::runner::{GpuRunner, State, UploadRing};
+use crate::driver::gpu::runner::{GpuRunner, State};
 use crate::driver::gpu::scope::scoped;
 use crate::driver::gpu::task::Task;
 use crate::driver::limits::ALIGNMENT_BYTES;
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::MemoryMode;
 use crate::slab::loc::{BufferLoc, PoolId, bad_alignment, check_range, no_such_pool};
-
-/// Uploads up to this size are ordered behind recorded work by a copy; larger ones by a flush.
-const UPLOAD_RING_BYTES: u64 = 1 << 20;
 
 /// A range that was resolved: its heap, and bytes from the start of the heap.
 #[derive(Clone, Copy, Debug)]
@@ -31,14 +27,14 @@ pub(super) struct HeapRange {
 
 /// A byte range split at word boundaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Split {
-    head_len: u64,
-    interior_len: u64,
-    tail_len: u64,
+pub(super) struct Split {
+    pub(super) head_len: u64,
+    pub(super) interior_len: u64,
+    pub(super) tail_len: u64,
 }
 
 impl Split {
-    fn of(offset: u64, len: u64) -> Self {
+    pub(super) fn of(offset: u64, len: u64) -> Self {
         let head_len = (offset.next_multiple_of(4) - offset).min(len);
         let interior_len = (len - head_len) / 4 * 4;
         Self { head_len, interior_len, tail_len: len - head_len - interior_len }
@@ -176,83 +172,8 @@ impl GpuRunner {
         self.recorded(state)
     }
 
-    pub(super) fn upload(self: &Arc<Self>, loc: BufferLoc, bytes: Bytes<'_>) -> Result<GpuEvent> {
-        let len = bytes.len_bytes();
-        let mut state = self.begin()?;
-        let HeapRange { heap, offset } = self.resolve(&state, loc, len)?;
-        let split = Split::of(offset, len);
-        let interior = offset + split.head_len;
-        self.upload_words(&mut state, heap, interior, bytes, split.head_len, split.interior_len)?;
-        let mut edge = [0; 3];
-        let head = &mut edge[..split.head_len as usize];
-        bytes.copy_to(0, head);
-        self.poke(&mut state, heap, offset, head)?;
-        let tail = &mut edge[..split.tail_len as usize];
-        bytes.copy_to(split.head_len + split.interior_len, tail);
-        self.poke(&mut state, heap, interior + split.interior_len, tail)?;
-        state.stats.uploads += 1;
-        state.advance();
-        self.recorded(state)
-    }
-
-    /// Uploads the aligned part: straight into the heap where no recorded task touches it, else behind the recorded
-    /// tasks, through the ring.
-    fn upload_words(
-        &self,
-        state: &mut State,
-        heap: HeapId,
-        offset: u64,
-        bytes: Bytes<'_>,
-        start: u64,
-        len: u64,
-    ) -> Result<()> {
-        if len == 0 {
-            return Ok(());
-        }
-        if state.is_touched(heap) {
-            if len <= UPLOAD_RING_BYTES {
-                return self.upload_through_ring(state, heap, offset, bytes, start, len);
-            }
-            self.flush_state(state)?;
-        }
-        platform::write_buffer(&self.dev.queue, &state.heaps.get(heap)?.buffer, offset, bytes, start, len);
-        state.direct_bytes += len;
-        Ok(())
-    }
-
-    fn upload_through_ring(
-        &self,
-        state: &mut State,
-        heap: HeapId,
-        offset: u64,
-        bytes: Bytes<'_>,
-        start: u64,
-        len: u64,
-    ) -> Result<()> {
-        if state.upload_ring.as_ref().is_some_and(|ring| ring.cursor + len > UPLOAD_RING_BYTES) {
-            self.flush_state(state)?;
-        }
-        if state.upload_ring.is_none() {
-            let buffer = self.dev.device.create_buffer(&wgpu::BufferDescriptor {
-                label: Some("wgslab upload ring"),
-                size: UPLOAD_RING_BYTES,
-                usage: wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
-                mapped_at_creation: false,
-            });
-            state.stats.buffers_created += 1;
-            state.upload_ring = Some(UploadRing { buffer, cursor: 0 });
-        }
-        let Some(ring) = &mut state.upload_ring else { return Err(Error::bug("the upload ring is gone")) };
-        // The write runs before the batch, into a part of the ring that no earlier task of the batch reads.
-        let ring_offset = ring.cursor;
-        platform::write_buffer(&self.dev.queue, &ring.buffer, ring_offset, bytes, start, len);
-        ring.cursor += len;
-        state.push_command(heap, Task::Upload { heap, offset, ring_offset, len });
-        Ok(())
-    }
-
     /// Sets at most three bytes that lie in one word.
-    fn poke(&self, state: &mut State, heap: HeapId, offset: u64, bytes: &[u8]) -> Result<()> {
+    pub(super) fn poke(&self, state: &mut State, heap: HeapId, offset: u64, bytes: &[u8]) -> Result<()> {
         if bytes.is_empty() {
             return Ok(());
         }
@@ -326,7 +247,7 @@ impl GpuRunner {
 
 impl State {
     /// Records a command that writes to that heap.
-    fn push_command(&mut self, heap: HeapId, task: Task) {
+    pub(super) fn push_command(&mut self, heap: HeapId, task: Task) {
         self.touch(heap);
         self.tasks.push(task);
     }

@@ -18,6 +18,7 @@ pub mod readback;
 mod runner;
 mod scope;
 mod task;
+mod upload;
 
 use std::future::Future;
 use std::sync::Arc;

@@ -13,11 +13,12 @@ use crate::driver::gpu::heaps::{HeapId, Heaps, SlabRange};
 use crate::driver::gpu::kernel::PipelineCache;
 use crate::driver::gpu::open::GpuDev;
 use crate::driver::gpu::params::{HeapGroups, Layouts, ParamRing};
-use crate::driver::gpu::platform::{self, InFlight};
+use crate::driver::gpu::platform::{self, InFlight, UploadStaging};
 use crate::driver::gpu::progress::Progress;
 use crate::driver::gpu::readback::{Staging, StagingPool};
 use crate::driver::gpu::scope::scoped;
 use crate::driver::gpu::task::{Dispatch, Task};
+use crate::driver::gpu::upload::UploadRing;
 use crate::driver::limits::{DriverMemory, RunnerStats};
 use crate::error::{Error, ErrorKind, Result};
 use crate::slab::loc::PoolId;
@@ -46,6 +47,7 @@ pub struct GpuRunner {
     pub(super) staging_pool: Arc<StagingPool>,
     pub(super) pipelines: PipelineCache,
     pub(super) heap_gate: HeapGate,
+    pub(super) upload_staging: UploadStaging,
 }
 
 /// Everything that recording changes.
@@ -81,13 +83,6 @@ pub(super) struct State {
     pub(super) stats: RunnerStats,
 }
 
-/// The buffer through which uploads are ordered behind recorded work.
-#[derive(Debug)]
-pub(super) struct UploadRing {
-    pub(super) buffer: wgpu::Buffer,
-    pub(super) cursor: u64,
-}
-
 impl GpuRunner {
     pub(super) fn new(dev: GpuDev, progress: Arc<Progress>) -> Self {
         let params = ParamRing::new(&dev.device);
@@ -121,6 +116,7 @@ impl GpuRunner {
             staging_pool: Arc::default(),
             pipelines: PipelineCache::default(),
             heap_gate: HeapGate::default(),
+            upload_staging: UploadStaging::default(),
         }
     }
 
@@ -187,6 +183,7 @@ impl GpuRunner {
             progress.verified(last, outcome);
         });
         let index = submitted.inspect_err(|error| self.progress.fail(first, error.clone()))?;
+        self.upload_staging.recycle();
         for staging in state.staging.drain(..) {
             staging.map(&self.progress);
             state.stats.maps += 1;
@@ -244,7 +241,7 @@ impl GpuRunner {
             heap_count: state.heaps.iter().count(),
             in_use_bytes: state.in_use_bytes,
             peak_bytes: state.peak_bytes,
-            staging_bytes: ring + self.staging_pool.bytes(),
+            staging_bytes: ring + self.staging_pool.bytes() + self.upload_staging.bytes(),
         }
     }
 

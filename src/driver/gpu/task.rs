@@ -9,8 +9,8 @@ use crate::driver::gpu::heaps::HeapId;
 /// A recorded task. Offsets and lengths are bytes, multiples of 4; unaligned edges are dispatches of built-in kernels.
 #[derive(Clone, Debug)]
 pub(super) enum Task {
-    /// Upload ring → heap.
-    Upload { heap: HeapId, offset: u64, ring_offset: u64, len: u64 },
+    /// Upload ring, or a staging buffer → heap.
+    Upload { heap: HeapId, offset: u64, source: Arc<wgpu::Buffer>, source_offset: u64, len: u64 },
     /// Zeroes a range of a heap.
     Zero { heap: HeapId, offset: u64, len: u64 },
     /// Copies between two different heaps.

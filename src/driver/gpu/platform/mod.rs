@@ -3,10 +3,12 @@
 
 #[cfg(not(target_arch = "wasm32"))]
 mod native;
+#[cfg(not(target_arch = "wasm32"))]
+mod native_uploads;
 #[cfg(target_arch = "wasm32")]
 mod web;
 
-#[cfg(not(target_arch = "wasm32"))]
-pub(super) use native::*;
 #[cfg(target_arch = "wasm32")]
 pub(super) use web::*;
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) use {native::*, native_uploads::*};

@@ -79,6 +79,32 @@ impl InFlight {
     pub(in crate::driver::gpu) fn push(&mut self, _last_seq: u64, _index: wgpu::SubmissionIndex, _done_seq: u64) {}
 }
 
+/// A browser's own staging is as good as any: nothing goes through buffers of ours.
+pub(in crate::driver::gpu) const STAGED_UPLOAD_BYTES: u64 = u64::MAX;
+pub(in crate::driver::gpu) const UPLOAD_PIECE_BYTES: u64 = u64::MAX;
+
+/// There are no staging buffers for uploads on the web.
+#[derive(Debug, Default)]
+pub(in crate::driver::gpu) struct UploadStaging;
+
+impl UploadStaging {
+    pub(in crate::driver::gpu) fn fill(
+        &self,
+        _device: &wgpu::Device,
+        _bytes: Bytes<'_>,
+        _start: u64,
+        _len: u64,
+    ) -> Option<Arc<wgpu::Buffer>> {
+        None
+    }
+
+    pub(in crate::driver::gpu) fn recycle(&self) {}
+
+    pub(in crate::driver::gpu) fn bytes(&self) -> u64 {
+        0
+    }
+}
+
 /// Whether this page has WebGPU at all; wgpu would panic in some surroundings without it.
 pub(in crate::driver::gpu) fn check_webgpu() -> Result<()> {
     if has_webgpu() {

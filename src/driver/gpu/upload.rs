@@ -1,0 +1,128 @@
+//! Uploads: host → slab, to the byte, in the order of recording.
+//!
+//! A queue write runs before the open batch. So it goes straight into a heap only where no recorded task touches the
+//! heap; otherwise into a part of the upload ring that no task of the batch reads, with a copy recorded behind. Large
+//! uploads go natively through staging buffers that are kept mapped, since wgpu would make a new one for each write.
+
+use std::sync::Arc;
+
+use crate::driver::bytes::Bytes;
+use crate::driver::gpu::event::GpuEvent;
+use crate::driver::gpu::heaps::HeapId;
+use crate::driver::gpu::memory::{HeapRange, Split};
+use crate::driver::gpu::platform;
+use crate::driver::gpu::runner::{GpuRunner, State};
+use crate::driver::gpu::task::Task;
+use crate::error::{Error, Result};
+use crate::slab::loc::BufferLoc;
+
+/// The ring; larger uploads flush where they must be ordered.
+const UPLOAD_RING_BYTES: u64 = 1 << 20;
+
+/// The buffer through which uploads are ordered behind recorded work.
+#[derive(Debug)]
+pub(super) struct UploadRing {
+    pub(super) buffer: Arc<wgpu::Buffer>,
+    pub(super) cursor: u64,
+}
+
+/// The aligned part of an upload.
+#[derive(Clone, Copy, Debug)]
+struct Words<'a> {
+    heap: HeapId,
+    offset: u64,
+    bytes: Bytes<'a>,
+    start: u64,
+    len: u64,
+}
+
+impl GpuRunner {
+    pub(super) fn upload(self: &Arc<Self>, loc: BufferLoc, bytes: Bytes<'_>) -> Result<GpuEvent> {
+        let len = bytes.len_bytes();
+        let mut state = self.begin()?;
+        let HeapRange { heap, offset } = self.resolve(&state, loc, len)?;
+        let split = Split::of(offset, len);
+        let interior = offset + split.head_len;
+        let words = Words { heap, offset: interior, bytes, start: split.head_len, len: split.interior_len };
+        self.upload_words(&mut state, words)?;
+        let mut edge = [0; 3];
+        let head = &mut edge[..split.head_len as usize];
+        bytes.copy_to(0, head);
+        self.poke(&mut state, heap, offset, head)?;
+        let tail = &mut edge[..split.tail_len as usize];
+        bytes.copy_to(split.head_len + split.interior_len, tail);
+        self.poke(&mut state, heap, interior + split.interior_len, tail)?;
+        state.stats.uploads += 1;
+        state.advance();
+        self.recorded(state)
+    }
+
+    fn upload_words(&self, state: &mut State, words: Words<'_>) -> Result<()> {
+        if words.len == 0 {
+            return Ok(());
+        }
+        if words.len >= platform::STAGED_UPLOAD_BYTES {
+            return self.upload_staged(state, words);
+        }
+        if state.is_touched(words.heap) {
+            if words.len <= UPLOAD_RING_BYTES {
+                return self.upload_through_ring(state, words);
+            }
+            self.flush_state(state)?;
+        }
+        self.upload_straight(state, words)
+    }
+
+    /// Writes into the heap, ahead of the open batch.
+    fn upload_straight(&self, state: &mut State, words: Words<'_>) -> Result<()> {
+        let Words { heap, offset, bytes, start, len } = words;
+        platform::write_buffer(&self.dev.queue, &state.heaps.get(heap)?.buffer, offset, bytes, start, len);
+        state.direct_bytes += len;
+        Ok(())
+    }
+
+    fn upload_through_ring(&self, state: &mut State, words: Words<'_>) -> Result<()> {
+        let Words { heap, offset, bytes, start, len } = words;
+        if state.upload_ring.as_ref().is_some_and(|ring| ring.cursor + len > UPLOAD_RING_BYTES) {
+            self.flush_state(state)?;
+        }
+        if state.upload_ring.is_none() {
+            let buffer = self.dev.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some("wgslab upload ring"),
+                size: UPLOAD_RING_BYTES,
+                usage: wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            });
+            state.stats.buffers_created += 1;
+            state.upload_ring = Some(UploadRing { buffer: Arc::new(buffer), cursor: 0 });
+        }
+        let Some(ring) = &mut state.upload_ring else { return Err(Error::bug("the upload ring is gone")) };
+        let ring_offset = ring.cursor;
+        platform::write_buffer(&self.dev.queue, &ring.buffer, ring_offset, bytes, start, len);
+        ring.cursor += len;
+        let source = ring.buffer.clone();
+        state.push_command(heap, Task::Upload { heap, offset, source, source_offset: ring_offset, len });
+        Ok(())
+    }
+
+    /// Copies through staging buffers, piece by piece. Where none is free the rest goes straight, in order.
+    fn upload_staged(&self, state: &mut State, words: Words<'_>) -> Result<()> {
+        let Words { heap, offset, bytes, start, len } = words;
+        let mut done = 0;
+        while done < len {
+            let piece = (len - done).min(platform::UPLOAD_PIECE_BYTES);
+            let Some(source) = self.upload_staging.fill(&self.dev.device, bytes, start + done, piece) else {
+                if state.is_touched(heap) {
+                    self.flush_state(state)?;
+                }
+                let rest = Words { heap, offset: offset + done, bytes, start: start + done, len: len - done };
+                return self.upload_straight(state, rest);
+            };
+            state
+                .push_command(heap, Task::Upload { heap, offset: offset + done, source, source_offset: 0, len: piece });
+            state.direct_bytes += piece;
+            done += piece;
+        }
+        Ok(())
+    }
+}
