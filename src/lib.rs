@@ -49,6 +49,9 @@
 //! The modules stand in the order in which an array passes through them: host array → slab → kernel declarations →
 //! driver → device and context → transfer → compile, link, run → readback. Dependencies point upward only.
 
+// A page's GPU objects live on its one thread, where `Arc` is as good as `Rc`.
+#![cfg_attr(target_arch = "wasm32", allow(clippy::arc_with_non_send_sync))]
+
 // What the caller holds.
 pub mod diagnostic;
 pub mod dtype;

@@ -1,5 +1,7 @@
 //! The same work on wgpu itself, written as an expert would for this one case: what the ratios compare with.
 
+#![allow(clippy::expect_used, reason = "a benchmark that cannot go on ends")]
+
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 

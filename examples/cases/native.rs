@@ -21,8 +21,8 @@ struct Arguments {
     /// A folder of case files, or one case file.
     cases: PathBuf,
     /// Where to run them.
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Host::Native, Host::Host])]
-    host: Vec<Host>,
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Place::Native, Place::Host])]
+    host: Vec<Place>,
     /// Which limits to open GPU devices with.
     #[arg(long, value_enum, default_value_t = Limits::Adapter)]
     limits: Limits,
@@ -32,7 +32,7 @@ struct Arguments {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Host {
+enum Place {
     /// The gpu driver.
     Native,
     /// The gpu driver on a Vulkan driver that the environment chose (`VK_DRIVER_FILES`).
@@ -41,12 +41,12 @@ enum Host {
     Host,
 }
 
-impl Host {
+impl Place {
     fn name(self) -> &'static str {
         match self {
-            Host::Native => "native",
-            Host::NativeSwiftshader => "native-swiftshader",
-            Host::Host => "host",
+            Place::Native => "native",
+            Place::NativeSwiftshader => "native-swiftshader",
+            Place::Host => "host",
         }
     }
 }
@@ -102,14 +102,14 @@ fn read_case(file: &Path) -> Result<Case, String> {
     serde_json::from_str(&text).map_err(|error| format!("not a case: {error}"))
 }
 
-async fn run_on(case: &Case, host: Host, limits: Limits) -> Result<Outcome, String> {
+async fn run_on(case: &Case, host: Place, limits: Limits) -> Result<Outcome, String> {
     let segment_cap_bytes = case.device.segment_cap_bytes;
     match host {
-        Host::Host => {
+        Place::Host => {
             let device = host::open(host::OpenOptions { segment_cap_bytes }).map_err(|error| error.to_string())?;
             run_case(case, &device, false).await
         }
-        Host::Native | Host::NativeSwiftshader => {
+        Place::Native | Place::NativeSwiftshader => {
             let limits = match limits {
                 Limits::Adapter => gpu::LimitsChoice::Adapter,
                 Limits::Default => gpu::LimitsChoice::Default,
@@ -122,7 +122,7 @@ async fn run_on(case: &Case, host: Host, limits: Limits) -> Result<Outcome, Stri
     }
 }
 
-fn print_row(case: &str, host: Host, outcome: &Result<Outcome, String>, as_json: bool) {
+fn print_row(case: &str, host: Place, outcome: &Result<Outcome, String>, as_json: bool) {
     let (pass, error, max_error) = match outcome {
         Ok(Outcome::Passed { max_error }) => (true, None, Some(*max_error)),
         Ok(Outcome::Unsupported) => (true, None, None),

@@ -33,10 +33,7 @@ impl<D: Driver> Device<D> {
         check(&spec, self.limits()).map_err(named)?;
         let spec = Arc::new(spec.clone());
         let kernel = D::compile(self.runner(), self.dev(), spec.clone()).await.map_err(named)?;
-        // On the web a kernel is not Send, and there is one thread.
-        #[allow(clippy::arc_with_non_send_sync)]
         let kernel = Arc::new(kernel);
-        #[allow(clippy::arc_with_non_send_sync)]
         let inner = Arc::new(Inner { spec, kernel, device_id: self.device_id() });
         Ok(Code { inner })
     }

@@ -26,8 +26,6 @@ impl<D: Driver> Routine<D> {
     pub(crate) fn new(context: Context<D>, code: Code<D>, linked: D::Linked) -> Self {
         let written =
             code.spec().tensors.iter().filter(|tensor| tensor.access.writes()).map(|tensor| tensor.node.id()).collect();
-        // On the web a linked kernel is not Send, and there is one thread.
-        #[allow(clippy::arc_with_non_send_sync)]
         let inner = Arc::new(Inner { context, code, linked, written });
         Self { inner }
     }

@@ -186,8 +186,6 @@ impl<D: Driver> ContextBuilder<D> {
             minted: self.minted,
             finalized: AtomicBool::new(false),
         };
-        // On the web the device is not Send, and there is one thread.
-        #[allow(clippy::arc_with_non_send_sync)]
         let inner = Arc::new(inner);
         Context { inner }
     }

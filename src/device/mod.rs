@@ -54,10 +54,7 @@ impl<D: Driver> Device<D> {
         let name = format!("{}:{ordinal}:{device_id}", D::NAME);
         D::set_name(&runner, &name);
         let record = Mutex::new(Record::new());
-        // On the web the runner is not Send, and there is one thread.
-        #[allow(clippy::arc_with_non_send_sync)]
         let (runner, record) = (Arc::new(runner), record);
-        #[allow(clippy::arc_with_non_send_sync)]
         let inner = Arc::new(Inner { dev, runner, ordinal, device_id, name, record });
         Self { inner }
     }

@@ -1,6 +1,7 @@
 //! The native suite: the shared cases on both drivers, properties of the pure planner, the runner's promises, and the
 //! order of the code.
 #![cfg(not(target_arch = "wasm32"))]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 #[allow(dead_code)]
 #[path = "../common/mod.rs"]

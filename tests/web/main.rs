@@ -1,5 +1,6 @@
 //! The browser suite: the shared cases on both drivers, and what only a browser shows.
 #![cfg(target_arch = "wasm32")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 #[allow(dead_code)]
 #[path = "../common/mod.rs"]

@@ -1,6 +1,6 @@
 //! The `gpu` driver: one `wgpu::Device` and `wgpu::Queue` per device, natively and on the web.
 //!
-//! Slabs are ranges of a few large buffers, the heaps. Work is recorded as plain [`task::Task`]s and handed to the
+//! Slabs are ranges of a few large buffers, the heaps. Work is recorded as plain tasks and handed to the
 //! queue in batches; a batch settles when its work is done and its error scope came back clean.
 
 mod builtin;

@@ -61,7 +61,7 @@ impl GpuRunner {
         if words.len == 0 {
             return Ok(());
         }
-        if words.len >= platform::STAGED_UPLOAD_BYTES {
+        if platform::STAGED_UPLOAD_BYTES.is_some_and(|least| words.len >= least) {
             return self.upload_staged(state, words);
         }
         if state.is_touched(words.heap) {

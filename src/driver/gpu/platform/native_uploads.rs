@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::driver::bytes::Bytes;
 
 /// Uploads from this size on go through staging buffers.
-pub(in crate::driver::gpu) const STAGED_UPLOAD_BYTES: u64 = 512 << 10;
+pub(in crate::driver::gpu) const STAGED_UPLOAD_BYTES: Option<u64> = Some(512 << 10);
 /// The size of a staging buffer, and the largest piece of an upload.
 pub(in crate::driver::gpu) const UPLOAD_PIECE_BYTES: u64 = 4 << 20;
 /// Staging buffers of a device.

@@ -73,19 +73,19 @@ const PUMP_MS: f64 = 2.0;
 
 /// Where submissions stand; wgpu's index says nothing on the web.
 #[derive(Debug, Default)]
-pub(in crate::driver::gpu) struct InFlight;
+pub(in crate::driver::gpu) struct InFlight(());
 
 impl InFlight {
     pub(in crate::driver::gpu) fn push(&mut self, _last_seq: u64, _index: wgpu::SubmissionIndex, _done_seq: u64) {}
 }
 
 /// A browser's own staging is as good as any: nothing goes through buffers of ours.
-pub(in crate::driver::gpu) const STAGED_UPLOAD_BYTES: u64 = u64::MAX;
-pub(in crate::driver::gpu) const UPLOAD_PIECE_BYTES: u64 = u64::MAX;
+pub(in crate::driver::gpu) const STAGED_UPLOAD_BYTES: Option<u64> = None;
+pub(in crate::driver::gpu) const UPLOAD_PIECE_BYTES: u64 = 4 << 20;
 
 /// There are no staging buffers for uploads on the web.
 #[derive(Debug, Default)]
-pub(in crate::driver::gpu) struct UploadStaging;
+pub(in crate::driver::gpu) struct UploadStaging(());
 
 impl UploadStaging {
     pub(in crate::driver::gpu) fn fill(
