@@ -86,6 +86,7 @@ pub mod web;
 
 pub use backend::compile::Code;
 pub use backend::routine::Routine;
+pub use context::lineage::RoutineId;
 pub use context::{Context, ContextBuilder, CtxBuffers};
 pub use device::pools::{alloc_pool, free_pool, memset_zero, resolve_pool};
 pub use device::{Device, DeviceId};

@@ -2,7 +2,7 @@
 //! are the delta: they are created in slabs of the routine's context, filled with zeros.
 
 use crate::backend::compile::Code;
-use crate::backend::routine::Routine;
+use crate::backend::routine::{Place, Routine};
 use crate::context::Context;
 use crate::driver::Driver;
 use crate::error::{Error, ErrorKind, Result};
@@ -26,12 +26,13 @@ impl<D: Driver> Context<D> {
         }
         let delta = self.delta_of(code).map_err(named)?;
         // Dropping the child, on any error below or when this future is dropped, frees what it minted.
-        let child = self.extend(&delta, true).map_err(named)?;
+        let (place, lineage) = Place::behind(self, code);
+        let child = self.extend_as(self.child().lineage(lineage), &delta, true).map_err(named)?;
         let tensors = &code.spec().tensors;
         let locs =
             tensors.iter().map(|tensor| child.require(&tensor.node)).collect::<Result<Vec<_>>>().map_err(named)?;
         let linked = D::link(self.device().runner(), code.kernel(), locs).await.map_err(named)?;
-        Ok(Routine::new(child, code.clone(), linked))
+        Ok(Routine::new(child, code.clone(), linked, place))
     }
 
     /// The nodes that linking must create, each once, in the order of the declarations.

@@ -1,14 +1,17 @@
 //! Routines: linked and runnable.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
 
 use crate::backend::compile::Code;
 use crate::context::Context;
+use crate::context::lineage::{Lineage, Mark, RoutineId, is_pending};
 use crate::driver::Driver;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::node::{NodeId, TensorNode};
+use crate::wgsl::spec::Access;
 
 /// A linked kernel. Cheap to clone; it keeps its context.
 pub struct Routine<D: Driver> {
@@ -20,14 +23,78 @@ struct Inner<D: Driver> {
     code: Code<D>,
     linked: D::Linked,
     written: Vec<NodeId>,
+    mark: Arc<Mark>,
+    deps: Vec<Weak<Mark>>,
+    /// Whether every dependency was seen to have run; it stays so.
+    free: AtomicBool,
+}
+
+static NEXT_ID: AtomicU32 = AtomicU32::new(1);
+
+/// A routine's place in its line of contexts, known before it is linked.
+#[derive(Debug)]
+pub(crate) struct Place {
+    mark: Arc<Mark>,
+    deps: Vec<Weak<Mark>>,
+    written: Vec<NodeId>,
+}
+
+impl Place {
+    /// The place behind `context`, and the lineage behind that.
+    pub(crate) fn behind<D: Driver>(context: &Context<D>, code: &Code<D>) -> (Self, Lineage) {
+        let ids = |wanted: fn(Access) -> bool| -> Vec<NodeId> {
+            let tensors = code.spec().tensors.iter().filter(|tensor| wanted(tensor.access));
+            tensors.map(|tensor| tensor.node.id()).collect()
+        };
+        let (read, written) = (ids(Access::reads), ids(Access::writes));
+        let mark = Arc::new(Mark::new(RoutineId(NEXT_ID.fetch_add(1, Ordering::Relaxed)), code.name()));
+        let deps = context.lineage().deps(&read, &written);
+        let lineage = context.lineage().after(&Arc::downgrade(&mark), &read, &written);
+        (Self { mark, deps, written }, lineage)
+    }
 }
 
 impl<D: Driver> Routine<D> {
-    pub(crate) fn new(context: Context<D>, code: Code<D>, linked: D::Linked) -> Self {
-        let written =
-            code.spec().tensors.iter().filter(|tensor| tensor.access.writes()).map(|tensor| tensor.node.id()).collect();
-        let inner = Arc::new(Inner { context, code, linked, written });
-        Self { inner }
+    /// A routine in the context that was made for it.
+    pub(crate) fn new(context: Context<D>, code: Code<D>, linked: D::Linked, place: Place) -> Self {
+        let Place { mark, deps, written } = place;
+        let free = AtomicBool::new(deps.is_empty());
+        Self { inner: Arc::new(Inner { context, code, linked, written, mark, deps, free }) }
+    }
+
+    /// The identity.
+    pub fn id(&self) -> RoutineId {
+        self.inner.mark.id
+    }
+
+    /// The routines that must run before this one may, and have not yet: those linked before it, in its line of
+    /// contexts, that write what it reads, or touch what it writes.
+    pub fn execution_deps(&self) -> Vec<(RoutineId, String)> {
+        let pending = self.inner.deps.iter().filter_map(Weak::upgrade).filter(|mark| !mark.has_run());
+        pending.map(|mark| (mark.id, mark.name.clone())).collect()
+    }
+
+    /// Whether everything that must run before has run.
+    pub fn can_run(&self) -> bool {
+        let Inner { deps, free, .. } = &*self.inner;
+        if free.load(Ordering::Acquire) {
+            return true;
+        }
+        let can_run = !deps.iter().any(is_pending);
+        free.store(can_run, Ordering::Release);
+        can_run
+    }
+
+    fn check_deps(&self) -> Result<()> {
+        if self.can_run() {
+            return Ok(());
+        }
+        let missing: Vec<_> = self.execution_deps().iter().map(|(id, name)| format!("{id}\"{name}\"")).collect();
+        let message = format!(
+            "{} must run first: it was linked before and touches the same nodes; run it, or drop it",
+            missing.join(" and ")
+        );
+        Err(Error::new(ErrorKind::NotRun, message))
     }
 
     /// The context with the nodes that the routine creates. Finalizing it ends the routine.
@@ -60,7 +127,7 @@ impl<D: Driver> Routine<D> {
         self.nodes_with(|access| access.writes())
     }
 
-    fn nodes_with(&self, wanted: impl Fn(crate::wgsl::spec::Access) -> bool) -> Vec<TensorNode> {
+    fn nodes_with(&self, wanted: impl Fn(Access) -> bool) -> Vec<TensorNode> {
         let mut nodes: Vec<TensorNode> = Vec::new();
         for tensor in self.inner.code.spec().tensors.iter().filter(|tensor| wanted(tensor.access)) {
             if !nodes.contains(&tensor.node) {
@@ -109,15 +176,18 @@ impl<D: Driver> Routine<D> {
     /// Records one run with the values of the statics, in the order of [`Routine::bindings`].
     ///
     /// # Errors
-    /// `KernelInterface` for a wrong number of values; else as [`Routine::run`].
+    /// `KernelInterface` for a wrong number of values; `NotRun` for a routine that must run first; else as
+    /// [`Routine::run`].
     pub fn run_values(&self, statics: &[i32]) -> Result<Event<D>> {
-        let Inner { context, linked, written, .. } = &*self.inner;
+        let Inner { context, linked, written, mark, .. } = &*self.inner;
         if statics.len() != self.bindings().len() {
             return Err(self.static_error(&format!("{} values were given", statics.len())));
         }
         let named = |error: Error| error.context(format_args!("run \"{}\"", self.name()));
         context.check_live().map_err(named)?;
+        self.check_deps().map_err(named)?;
         let event = D::run(context.device().runner(), linked, statics).map(Event::new).map_err(named)?;
+        mark.set_run();
         context.device().wrote(written, &event);
         Ok(event)
     }

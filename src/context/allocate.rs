@@ -1,8 +1,6 @@
 //! Extending a context: new nodes go, in order, into slabs of their own that the child owns.
 
-use std::sync::Arc;
-
-use crate::context::Context;
+use crate::context::{Context, ContextBuilder};
 use crate::device::Device;
 use crate::device::pools::{alloc_pool, free_pool};
 use crate::driver::Driver;
@@ -18,6 +16,16 @@ impl<D: Driver> Context<D> {
     ///
     /// A refusal changes nothing: no pool stays, and no later address is another.
     pub(crate) fn extend(&self, nodes: &[&TensorNode], zeroed: bool) -> Result<Context<D>> {
+        self.extend_as(self.child(), nodes, zeroed)
+    }
+
+    /// As [`Context::extend`], with the other parts of the child as `builder` has them.
+    pub(crate) fn extend_as(
+        &self,
+        builder: ContextBuilder<D>,
+        nodes: &[&TensorNode],
+        zeroed: bool,
+    ) -> Result<Context<D>> {
         self.check_live()?;
         check_absent(self, nodes)?;
         let device = self.device();
@@ -36,9 +44,7 @@ impl<D: Driver> Context<D> {
             buffers.insert(node.id(), (node, loc));
         }
         drop(record);
-        let mut builder = self.child().minted(pools);
-        builder.ctx_buffers = Some(Arc::new(buffers));
-        Ok(builder.build())
+        Ok(builder.minted(pools).ctx_buffers(buffers).build())
     }
 }
 

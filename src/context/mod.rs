@@ -5,11 +5,13 @@
 //! last clone and its last child are gone.
 
 mod allocate;
+pub mod lineage;
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::context::lineage::Lineage;
 use crate::device::Device;
 use crate::device::pools::free_pool;
 use crate::driver::Driver;
@@ -35,6 +37,7 @@ struct Inner<D: Driver> {
     finalized: AtomicBool,
     optimize_ctx: D::OptimizeCtx,
     merge_buffer_node: Option<TensorNode>,
+    lineage: Arc<Lineage>,
 }
 
 /// The optional parts of a context to be made. What is left out is the parent's.
@@ -45,6 +48,7 @@ pub struct ContextBuilder<D: Driver> {
     optimize_ctx: Option<D::OptimizeCtx>,
     merge_buffer_node: Option<Option<TensorNode>>,
     minted: Vec<PoolId>,
+    lineage: Option<Arc<Lineage>>,
 }
 
 impl<D: Driver> Context<D> {
@@ -62,6 +66,7 @@ impl<D: Driver> Context<D> {
             optimize_ctx: None,
             merge_buffer_node: None,
             minted: Vec::new(),
+            lineage: None,
         }
     }
 
@@ -103,6 +108,11 @@ impl<D: Driver> Context<D> {
     /// The node that the merge buffer will hold when the work through this context is done.
     pub fn merge_buffer_node(&self) -> Option<&TensorNode> {
         self.inner.merge_buffer_node.as_ref()
+    }
+
+    /// Who touched which node, along the line of contexts to this one.
+    pub(crate) fn lineage(&self) -> &Lineage {
+        &self.inner.lineage
     }
 
     /// Whether this context was finalized.
@@ -160,6 +170,11 @@ impl<D: Driver> ContextBuilder<D> {
         self
     }
 
+    pub(crate) fn lineage(mut self, lineage: Lineage) -> Self {
+        self.lineage = Some(Arc::new(lineage));
+        self
+    }
+
     fn minted(mut self, pools: Vec<PoolId>) -> Self {
         self.minted = pools;
         self
@@ -181,6 +196,7 @@ impl<D: Driver> ContextBuilder<D> {
                 .merge_buffer_node
                 .or_else(|| parent.map(|parent| parent.merge_buffer_node.clone()))
                 .flatten(),
+            lineage: self.lineage.or_else(|| parent.map(|parent| parent.lineage.clone())).unwrap_or_default(),
             device: self.device,
             parent: self.parent,
             minted: self.minted,

@@ -9,6 +9,7 @@ mod common;
 
 mod cases;
 mod contexts;
+mod deps;
 mod errors;
 mod layering;
 mod loss;
