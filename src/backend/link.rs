@@ -19,39 +19,53 @@ impl<D: Driver> Context<D> {
     /// their bindings, do not fit the device; `KernelInterface`, `OutOfMemory`, `Disposed`, `DeviceLost`.
     pub async fn link(&self, code: &Code<D>) -> Result<Routine<D>> {
         let named = |error: Error| error.context(format_args!("link \"{}\"", code.name()));
-        self.check_live().map_err(named)?;
-        if code.device_id() != self.device().device_id() {
-            let message = format!("it was compiled for another device than {}; compile it there", self.device().name());
-            return Err(named(Error::new(ErrorKind::KernelInterface, message)));
-        }
-        let delta = self.delta_of(code).map_err(named)?;
+        self.check_live().and_then(|()| self.check_device(code)).map_err(named)?;
+        let mut delta = Vec::new();
+        add_delta(self, code, &mut delta).map_err(named)?;
         // Dropping the child, on any error below or when this future is dropped, frees what it minted.
         let (place, lineage) = Place::behind(self, code);
         let child = self.extend_as(self.child().lineage(lineage), &delta, true).map_err(named)?;
-        let tensors = &code.spec().tensors;
-        let locs =
-            tensors.iter().map(|tensor| child.require(&tensor.node)).collect::<Result<Vec<_>>>().map_err(named)?;
-        let linked = D::link(self.device().runner(), code.kernel(), locs).await.map_err(named)?;
+        let linked = child.link_kernel(code).await.map_err(named)?;
         Ok(Routine::new(child, code.clone(), linked, place))
     }
 
-    /// The nodes that linking must create, each once, in the order of the declarations.
-    fn delta_of<'a>(&self, code: &'a Code<D>) -> Result<Vec<&'a TensorNode>> {
-        let mut delta: Vec<&TensorNode> = Vec::new();
-        for tensor in &code.spec().tensors {
-            if self.loc(&tensor.node).is_some() || delta.contains(&&tensor.node) {
-                continue;
-            }
-            if tensor.access != Access::Write {
-                let message = format!(
-                    "node {} is not in the context, but tensor \"{}\" is declared {}; upload it, or link first the \
-                     routine that creates it",
-                    tensor.node, tensor.name, tensor.access
-                );
-                return Err(Error::new(ErrorKind::UnknownNode, message));
-            }
-            delta.push(&tensor.node);
-        }
-        Ok(delta)
+    /// Links a kernel whose nodes are all in this context.
+    pub(crate) async fn link_kernel(&self, code: &Code<D>) -> Result<D::Linked> {
+        let tensors = &code.spec().tensors;
+        let locs = tensors.iter().map(|tensor| self.require(&tensor.node)).collect::<Result<Vec<_>>>()?;
+        D::link(self.device().runner(), code.kernel(), locs).await
     }
+
+    /// Refuses a code of another device.
+    pub(crate) fn check_device(&self, code: &Code<D>) -> Result<()> {
+        if code.device_id() == self.device().device_id() {
+            return Ok(());
+        }
+        let message = format!("it was compiled for another device than {}; compile it there", self.device().name());
+        Err(Error::new(ErrorKind::KernelInterface, message))
+    }
+}
+
+/// Adds the nodes that linking a code must create to those that are to be created already, in the order of the
+/// declarations.
+pub(crate) fn add_delta<'a, D: Driver>(
+    context: &Context<D>,
+    code: &'a Code<D>,
+    delta: &mut Vec<&'a TensorNode>,
+) -> Result<()> {
+    for tensor in &code.spec().tensors {
+        if context.loc(&tensor.node).is_some() || delta.contains(&&tensor.node) {
+            continue;
+        }
+        if tensor.access != Access::Write {
+            let message = format!(
+                "node {} is not in the context, but tensor \"{}\" is declared {}; upload it, or link first the routine \
+                 that creates it",
+                tensor.node, tensor.name, tensor.access
+            );
+            return Err(Error::new(ErrorKind::UnknownNode, message));
+        }
+        delta.push(&tensor.node);
+    }
+    Ok(())
 }

@@ -1,5 +1,7 @@
 //! From a program to work: compile → code, link → routine, run → event.
 
+mod batch;
 pub mod compile;
+mod join;
 mod link;
 pub mod routine;

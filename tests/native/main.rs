@@ -7,6 +7,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod batch;
 mod cases;
 mod contexts;
 mod deps;

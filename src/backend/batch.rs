@@ -1,0 +1,72 @@
+//! Many at once: compiling concurrently, and linking with one shared delta.
+
+use crate::backend::compile::Code;
+use crate::backend::join::join_all;
+use crate::backend::link::add_delta;
+use crate::backend::routine::{Place, Routine};
+use crate::context::Context;
+use crate::device::Device;
+use crate::driver::Driver;
+use crate::error::{Error, Result};
+use crate::node::TensorNode;
+use crate::wgsl::accessors::module_text;
+use crate::wgsl::bind_plan::Pattern;
+use crate::wgsl::spec::KernelSpec;
+
+impl<D: Driver> Device<D> {
+    /// Compiles many kernels concurrently, each distinct text once. The codes come in the order of the kernels.
+    ///
+    /// # Errors
+    /// The first error in the order of the kernels, as [`Device::compile`] gives it.
+    pub async fn compile_batch(&self, specs: Vec<KernelSpec>) -> Result<Vec<Code<D>>> {
+        let texts: Vec<_> =
+            specs.iter().map(|spec| module_text(spec, &Pattern::one_heap(spec.tensors.len()))).collect();
+        let is_first = |index: usize| !texts[..index].contains(&texts[index]);
+        let firsts = specs.iter().enumerate().filter(|(index, _)| is_first(*index));
+        let mut compiled = join_all(firsts.map(|(_, spec)| self.compile(spec.clone())).collect()).await.into_iter();
+        let mut codes = Vec::with_capacity(specs.len());
+        for (index, spec) in specs.iter().enumerate() {
+            // A text that was compiled before is in the cache now.
+            let compiled_first = if is_first(index) { compiled.next() } else { None };
+            codes.push(match compiled_first {
+                Some(code) => code?,
+                None => self.compile(spec.clone()).await?,
+            });
+        }
+        Ok(codes)
+    }
+}
+
+impl<D: Driver> Context<D> {
+    /// Links many codes, one behind the other in one line of contexts. The nodes that they create are allocated together,
+    /// each once, in a context that is the parent of the first routine's; a code may read what one before it creates.
+    ///
+    /// A refusal leaves nothing behind.
+    ///
+    /// # Errors
+    /// The first error in the order of the codes, as [`Context::link`] gives it.
+    pub async fn link_batch(&self, codes: &[&Code<D>]) -> Result<Vec<Routine<D>>> {
+        self.check_live().map_err(|error| error.context("link batch"))?;
+        let mut delta: Vec<&TensorNode> = Vec::new();
+        for code in codes {
+            self.check_device(code).and_then(|()| add_delta(self, code, &mut delta)).map_err(named(code))?;
+        }
+        // Dropping it, on any error below or when this future is dropped, frees what it minted.
+        let shared = self.extend(&delta, true).map_err(|error| error.context("link batch"))?;
+        let links = codes.iter().map(|code| shared.link_kernel(code)).collect();
+        let mut line = shared.clone();
+        let mut routines = Vec::with_capacity(codes.len());
+        for (code, linked) in codes.iter().zip(join_all(links).await) {
+            let linked = linked.map_err(named(code))?;
+            let (place, lineage) = Place::behind(&line, code);
+            line = line.child().lineage(lineage).build();
+            routines.push(Routine::new(line.clone(), (*code).clone(), linked, place));
+        }
+        Ok(routines)
+    }
+}
+
+fn named<D: Driver>(code: &Code<D>) -> impl Fn(Error) -> Error {
+    let name = format!("link \"{}\"", code.name());
+    move |error| error.context(&name)
+}
