@@ -1,8 +1,8 @@
 // The package as it is published: its size, its files, and the README's quickstart.
 
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { readFileSync, readdirSync } from "node:fs";
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { DIST, WASM_LIMIT_BYTES, wasmSizes } from "../../scripts/build.mjs";
@@ -32,11 +32,21 @@ test("the types name nothing that is not in the package", () => {
   }
 });
 
+const quickstart = readFileSync(join(ROOT, "README.md"), "utf8").match(/^```ts\n([\s\S]*?)^```/m)?.[1];
+
+test("the README's TypeScript quickstart type-checks under strict", () => {
+  assert.ok(quickstart, "the README has no ```ts block");
+  const folder = join(ROOT, "target/readme");
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "quickstart.ts"), quickstart);
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ extends: "../../tsconfig.json", include: ["*.ts"] }));
+  const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
+  const { status, stdout } = spawnSync(process.execPath, [tsc, "-p", folder], { encoding: "utf8" });
+  assert.equal(status, 0, stdout);
+});
+
 test("the README's TypeScript quickstart runs as it stands", async () => {
-  const readme = readFileSync(join(ROOT, "README.md"), "utf8");
-  const text = readme.match(/^```ts\n([\s\S]*?)^```/m)?.[1];
-  assert.ok(text, "the README has no ```ts block");
-  const module = await bundleText(text, { packageUrl: "/index.js" });
+  const module = await bundleText(quickstart, { packageUrl: "/index.js" });
   const harness = await openHarness();
   try {
     const lines = [];
@@ -48,7 +58,7 @@ test("the README's TypeScript quickstart runs as it stands", async () => {
     }, module.replaceAll('"/index.js"', `"${harness.url}/index.js"`));
     assert.ok(lines.length > 0, "the quickstart printed nothing");
     // What it says it prints (`// prints 4`, `// → 4`), it prints.
-    for (const [, promised] of text.matchAll(/\/\/ (?:prints|→) (.+)$/gm)) {
+    for (const [, promised] of quickstart.matchAll(/\/\/ (?:prints|→) (.+)$/gm)) {
       assert.ok(lines.some((line) => line.includes(promised.trim())), `${promised} is not in ${lines.join(" | ")}`);
     }
     assert.deepEqual(harness.faults, []);

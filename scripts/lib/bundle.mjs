@@ -1,0 +1,60 @@
+// esbuild with this project's settings: the bundle of the npm package, and pages that import the built package.
+
+import { Failure } from "./proc.mjs";
+
+// The newest syntax that every browser with WebGPU has; `using` is compiled down to it.
+const TARGET = "es2022";
+
+/**
+ * Bundles entry points of TypeScript into ES modules.
+ *
+ * @param {string[]} entryPoints
+ * @param {string} outdir
+ * @param {{ packageUrl?: string, sourcemap?: boolean }} [options] `packageUrl`: where pages find the built package;
+ *   the package's source is then never bundled into a page, so that pages run exactly what is published
+ */
+export async function bundle(entryPoints, outdir, { packageUrl, sourcemap = true } = {}) {
+  const esbuild = await import("esbuild");
+  try {
+    await esbuild.build({
+      entryPoints,
+      outdir,
+      bundle: true,
+      format: "esm",
+      target: TARGET,
+      sourcemap,
+      legalComments: "none",
+      loader: { ".wgsl": "text" },
+      plugins: packageUrl ? [builtPackage(packageUrl)] : [],
+      logLevel: "silent",
+    });
+  } catch (error) {
+    const lines = await esbuild.formatMessages(error.errors ?? [], { kind: "error", color: false });
+    throw new Failure(lines.length > 0 ? lines.join("\n").trimEnd() : String(error));
+  }
+}
+
+/** One TypeScript text as an ES module, importing the built package from `packageUrl`. */
+export async function bundleText(text, { packageUrl }) {
+  const esbuild = await import("esbuild");
+  const { outputFiles } = await esbuild.build({
+    stdin: { contents: text, loader: "ts" },
+    write: false,
+    bundle: true,
+    format: "esm",
+    target: TARGET,
+    plugins: [builtPackage(packageUrl)],
+    logLevel: "silent",
+  });
+  return outputFiles[0].text;
+}
+
+/** `import … from "wgslab"`, or from www/lib/index, becomes an import of the built package. */
+function builtPackage(packageUrl) {
+  return {
+    name: "built-package",
+    setup(build) {
+      build.onResolve({ filter: /^wgslab$|\/lib\/index(\.[jt]s)?$/ }, () => ({ path: packageUrl, external: true }));
+    },
+  };
+}

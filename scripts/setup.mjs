@@ -1,0 +1,115 @@
+// Makes sure of every tool that the other scripts use, and says what it installs; silent when nothing is missing.
+//
+//   node scripts/setup.mjs [--tests] [--no-browser] [--no-native]
+//
+// Debian packages are installed only as root on a machine with apt-get; elsewhere the exact command is printed and
+// the script ends. Node built-ins only: node_modules may not exist yet.
+
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { cli, Failure, isMain, main, must, ROOT, timed } from "./lib/proc.mjs";
+import { chrome, chromedriver, hasVulkan, lockedVersion, toolsFolder, wasmBindgen, which } from "./lib/tools.mjs";
+
+const WASM_TARGET = "wasm32-unknown-unknown";
+
+const USAGE = `Usage: node scripts/setup.mjs [--tests] [--no-browser] [--no-native]
+
+Installs what is missing to build and run wgslab.
+  --tests       also what only \`npm test\` needs (wasm-pack, chromium-driver)
+  --no-browser  without the browser and the web build's tools
+  --no-native   without the native Vulkan driver`;
+
+/**
+ * @param {{ browser?: boolean, native?: boolean, tests?: boolean }} needs
+ */
+export async function setup({ browser = true, native = true, tests = false } = {}) {
+  needsCargo();
+  if (!nodeModulesAreCurrent()) {
+    await timed("setup: installing node_modules (npm ci, some seconds)", () =>
+      must("npm", ["ci", "--ignore-scripts", "--no-fund", "--no-audit"]),
+    );
+  }
+  await debianPackages({ browser, native, tests });
+  if (browser) await rustTarget();
+  if (browser) await wasmBindgenCli();
+  if (tests) await wasmPack();
+}
+
+function needsCargo() {
+  if (which("cargo")) return;
+  throw new Failure("setup: cargo is not on PATH; install Rust from https://rustup.rs and start a new shell");
+}
+
+/** npm writes what it installed next to it; the lock file being no newer in content means nothing to do. */
+function nodeModulesAreCurrent() {
+  const installed = join(ROOT, "node_modules", ".package-lock.json");
+  if (!existsSync(installed)) return false;
+  const have = JSON.parse(readFileSync(installed, "utf8")).packages;
+  const want = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8")).packages;
+  return Object.entries(want).every(
+    ([path, { version, optional }]) => path === "" || optional || have[path]?.version === version,
+  );
+}
+
+async function debianPackages({ browser, native, tests }) {
+  const missing = [];
+  if (browser && !chrome()) missing.push("chromium");
+  if (tests && !chromedriver()) missing.push("chromium-driver");
+  if (native && !hasVulkan()) missing.push("mesa-vulkan-drivers", "libvulkan1");
+  if (missing.length === 0) return;
+
+  const install = `apt-get update && apt-get install -y --no-install-recommends ${missing.join(" ")}`;
+  if (!which("apt-get")) {
+    throw new Failure(
+      `setup: missing ${missing.join(", ")}. On Debian or Ubuntu: ${install}\n` +
+        "Elsewhere install Chrome or Chromium (and chromedriver for the tests) and a Vulkan driver; " +
+        "CHROME and CHROMEDRIVER name executables that are not on PATH.",
+    );
+  }
+  if (process.getuid?.() !== 0) {
+    throw new Failure(`setup: missing ${missing.join(", ")}. Run this and try again:\n  sudo sh -c '${install}'`);
+  }
+  const env = { DEBIAN_FRONTEND: "noninteractive" };
+  await timed(`setup: installing Debian packages ${missing.join(", ")} (apt-get, 1 to 3 minutes)`, async () => {
+    await must("apt-get", ["update"], { env });
+    await must("apt-get", ["install", "-y", "--no-install-recommends", ...missing], { env });
+  });
+}
+
+async function rustTarget() {
+  const { stdout } = await must("rustc", ["--print", "target-libdir", "--target", WASM_TARGET]);
+  if (existsSync(stdout.trim())) return;
+  if (!which("rustup")) {
+    throw new Failure(`setup: rustc has no target ${WASM_TARGET}, and there is no rustup to add it; install that target`);
+  }
+  await timed(`setup: adding the Rust target ${WASM_TARGET} (seconds)`, () => must("rustup", ["target", "add", WASM_TARGET]));
+}
+
+async function wasmBindgenCli() {
+  if (await wasmBindgen()) return;
+  const version = lockedVersion("wasm-bindgen");
+  const args = ["wasm-bindgen-cli", "--version", version, "--root", toolsFolder("wasm-bindgen", version)];
+  // Not `--locked`: the lock file of the tool names a dependency that registries may lack.
+  await cargoInstall(args, "2 to 6 minutes on 2 cores");
+}
+
+async function wasmPack() {
+  if (which("wasm-pack")) return;
+  await cargoInstall(["wasm-pack", "--locked"], "2 to 5 minutes on 2 cores");
+  if (!which("wasm-pack")) throw new Failure("setup: add the folder that cargo installs into (~/.cargo/bin) to PATH");
+}
+
+async function cargoInstall(args, time) {
+  await timed(`setup: cargo install ${args[0]} (${time})`, () => must("cargo", ["install", ...args, "--debug"]));
+}
+
+if (isMain(import.meta.url)) {
+  await main(async () => {
+    const { values } = cli(USAGE, {
+      tests: { type: "boolean" },
+      "no-browser": { type: "boolean" },
+      "no-native": { type: "boolean" },
+    });
+    await setup({ browser: !values["no-browser"], native: !values["no-native"], tests: values.tests ?? false });
+  });
+}

@@ -1,0 +1,213 @@
+// One opened device.
+
+import type { DType } from "./arrays.ts";
+import { Code, type KernelSpec, namedTensors, rawSpec } from "./code.ts";
+import { Context } from "./context.ts";
+import { WgslabError } from "./errors.ts";
+import { DeviceEvent } from "./event.ts";
+import type { AdapterInfo, DeviceLimits, DeviceLostInfo, MemoryReport, RunnerStats } from "./info.ts";
+import { type WasmSource, load } from "./init.ts";
+import { Lifetime } from "./lifetime.ts";
+import { type NodeOptions, TensorNode } from "./node.ts";
+import { type RawDevice, call, callAsync, skin } from "./skin.ts";
+
+/** How to open a device. */
+export interface OpenOptions {
+  /** `gpu` (WebGPU), or `host`: plain memory, everywhere, which moves bytes and runs no WGSL. `gpu` if left out. */
+  driver?: "gpu" | "host";
+  /** The adapter's own limits, for large tensors, or WebGPU's defaults. `adapter` if left out. */
+  limits?: "adapter" | "default";
+  /** Which adapter to prefer where there are several. */
+  powerPreference?: "low-power" | "high-performance";
+  /** The most bytes of one slab; lowers the device's own cap. */
+  segmentCapBytes?: number;
+  /** Bytes of the first heap. */
+  heapBytes?: number;
+  /** Where the wasm module comes from, the first time; from beside this package if left out. */
+  wasm?: WasmSource;
+  /** Rejects with the signal's reason when it fires. */
+  signal?: AbortSignal;
+}
+
+/** One opened device and what this package owns on it. */
+export class Device implements Disposable {
+  /** `driver:ordinal:id`, unique among the devices of the page: `gpu:0:1`. */
+  readonly name: string;
+  /** The kind of device. */
+  readonly driver: "gpu" | "host";
+  /** The adapter behind it. */
+  readonly adapter: AdapterInfo;
+  /** Its limits. */
+  readonly limits: DeviceLimits;
+  /** Resolves when the device is gone: lost, or destroyed. Never rejects. */
+  readonly lost: Promise<DeviceLostInfo>;
+  /** @internal */
+  readonly life: Lifetime;
+  /** @internal */
+  readonly raw: RawDevice;
+  #contextCount = 0;
+
+  private constructor(raw: RawDevice) {
+    this.raw = raw;
+    this.name = call(() => raw.name());
+    this.driver = call(() => raw.driver());
+    this.adapter = Object.freeze(call(() => raw.adapter()));
+    this.limits = Object.freeze(call(() => raw.limits()));
+    this.life = new Lifetime(`device ${this.name}`);
+    this.life.watch(this);
+    this.lost = lostInfo(raw, this.life);
+  }
+
+  /** Opens a device. The first call loads the wasm module. Rejects with `no-adapter` where there is no WebGPU. */
+  static async open(options: OpenOptions = {}): Promise<Device> {
+    const { wasm, signal, ...rest } = options;
+    signal?.throwIfAborted();
+    if (rest.driver !== "host") requireWebGpu();
+    const raw = await callAsync(
+      async () => {
+        await load(wasm);
+        signal?.throwIfAborted();
+        return skin.openDevice(rest);
+      },
+      signal,
+      (late) => late.destroy(),
+    );
+    return new Device(raw);
+  }
+
+  #live(): RawDevice {
+    this.life.check();
+    return this.raw;
+  }
+
+  /** A name for the next context, for messages. @internal */
+  nextContextName(): string {
+    this.#contextCount += 1;
+    return `context ${this.#contextCount} of ${this.name}`;
+  }
+
+  /** A root context: empty, without a parent. */
+  context(): Context {
+    const raw = this.#live();
+    return Context.make(call(() => raw.context()), this);
+  }
+
+  /** A new node: an identity, not yet in any context. */
+  node<const D extends DType>(label: string, options: NodeOptions<D>): TensorNode<D> {
+    this.life.check();
+    return TensorNode.make(label, options);
+  }
+
+  /**
+   * Compiles a WGSL kernel with one `@compute` entry point. For each tensor `x` it can use `len_x`, `dim_x_0` and so
+   * on, and by access `load_x(i)`, `store_x(i, v)`, `atomic_add_x(i, v)` and so on; for each static `s`, `static_s()`.
+   * Rejects with {@link KernelError} where the text or the declaration is wrong.
+   */
+  async compile(name: string, wgsl: string, spec: KernelSpec): Promise<Code> {
+    const raw = this.#live();
+    const tensors = namedTensors(spec);
+    const plain = rawSpec(name, spec, tensors);
+    const nodes = tensors.map(({ node }) => node.raw);
+    const code = await callAsync(() => raw.compile(name, wgsl, plain, nodes), spec.signal, (late) => late.free());
+    return Code.make(code, name, tensors, this.life);
+  }
+
+  /** The event of all work queued so far. */
+  allWork(): DeviceEvent {
+    const raw = this.#live();
+    return DeviceEvent.make(raw, call(() => raw.allWork()));
+  }
+
+  /** Resolves when all work queued so far is done; rejects if some of it failed. */
+  async awaitIdle({ signal }: { signal?: AbortSignal } = {}): Promise<void> {
+    const raw = this.#live();
+    return callAsync(() => raw.awaitIdle(), signal);
+  }
+
+  /** Whether no work is pending. */
+  get isIdle(): boolean {
+    const raw = this.#live();
+    return call(() => raw.isIdle());
+  }
+
+  /** Resolves when the queue has room: await it between batches of a long stream of runs. */
+  async ready({ signal }: { signal?: AbortSignal } = {}): Promise<void> {
+    const raw = this.#live();
+    return callAsync(() => raw.ready(), signal);
+  }
+
+  /** Submits what is recorded, without waiting. Awaiting and reading back do so themselves. */
+  flush(): void {
+    const raw = this.#live();
+    call(() => raw.flush());
+  }
+
+  /** Memory: reserved, in use, padding, peak, and every pool with its nodes. */
+  report(): MemoryReport {
+    const raw = this.#live();
+    return call(() => raw.report());
+  }
+
+  /** Counts of what the runner has done. */
+  stats(): RunnerStats {
+    const raw = this.#live();
+    return call(() => raw.stats());
+  }
+
+  /** The state of the device in words, for a bug report. */
+  debugInfo(): string {
+    const raw = this.#live();
+    return call(() => raw.debugInfo());
+  }
+
+  /** Allocates a pool's slab by hand; an earlier one under the id is freed. Contexts do this by themselves. */
+  allocPool(poolId: number, sizeBytes: number, options: { alignment?: number; mode?: NodeOptions["mode"] } = {}): void {
+    const raw = this.#live();
+    const { alignment = this.limits.alignmentBytes, mode } = options;
+    call(() => raw.allocPool(poolId, sizeBytes, alignment, mode));
+  }
+
+  /** Frees a pool's slab by hand. */
+  freePool(poolId: number): void {
+    const raw = this.#live();
+    call(() => raw.freePool(poolId));
+  }
+
+  /** Queues zeros over exactly these bytes of a pool. */
+  memsetZero(poolId: number, offset: number, lenBytes: number): DeviceEvent {
+    const raw = this.#live();
+    return DeviceEvent.make(raw, call(() => raw.memsetZero(poolId, offset, lenBytes)));
+  }
+
+  /** Whether the device was destroyed here. A device lost otherwise says so in {@link lost}. */
+  get isDisposed(): boolean {
+    return this.life.isEnded;
+  }
+
+  /** Gives all its memory back at once. Pending promises reject with `device-lost`. */
+  destroy(): void {
+    // The handle itself stays: events can still be asked how they ended.
+    if (this.life.end()) call(() => this.raw.destroy());
+  }
+
+  /** {@link destroy} */
+  [Symbol.dispose](): void {
+    this.destroy();
+  }
+}
+
+// Not a method: what the pending promise holds on to must not be the device.
+async function lostInfo(raw: RawDevice, life: Lifetime): Promise<DeviceLostInfo> {
+  const info = await call(() => raw.lost());
+  return life.isEnded ? { ...info, reason: "destroyed" } : info;
+}
+
+function requireWebGpu(): void {
+  const { navigator, isSecureContext } = globalThis as { navigator?: { gpu?: unknown }; isSecureContext?: boolean };
+  if (navigator?.gpu) return;
+  const why =
+    isSecureContext === false
+      ? "WebGPU needs a secure context: serve the page over https or from localhost"
+      : "this runtime has no WebGPU: use a browser that has it, or in Node make navigator.gpu with the package `webgpu`";
+  throw new WgslabError("no-adapter", `open: no navigator.gpu; ${why}, or open { driver: "host" }`);
+}

@@ -1,0 +1,35 @@
+// A point in a device's queue of work.
+
+import { type RawDevice, call, callAsync } from "./skin.ts";
+
+/**
+ * "The runner has passed this point": returned by everything that queues work. It is not a promise; `completed` is
+ * one, made when first asked for, so an event that nobody looks at costs nothing and rejects nowhere. Its failure
+ * still surfaces at the next readback and in `device.lost`.
+ */
+export class DeviceEvent {
+  readonly #device: RawDevice;
+  readonly #seq: number;
+  #completed: Promise<void> | undefined;
+
+  private constructor(device: RawDevice, seq: number) {
+    this.#device = device;
+    this.#seq = seq;
+  }
+
+  /** @internal */
+  static make(device: RawDevice, seq: number): DeviceEvent {
+    return new DeviceEvent(device, seq);
+  }
+
+  /** Whether the work is done. Never waits. */
+  get isDone(): boolean {
+    return call(() => this.#device.eventIsDone(this.#seq));
+  }
+
+  /** Resolves when the work is done; rejects if it, or work that it depends on, failed. */
+  get completed(): Promise<void> {
+    this.#completed ??= callAsync(() => this.#device.eventWait(this.#seq));
+    return this.#completed;
+  }
+}

@@ -1,0 +1,8 @@
+// What the bundler turns other files into.
+
+declare module "*.wgsl" {
+  const text: string;
+  export default text;
+}
+
+declare module "*.css" {}
