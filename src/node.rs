@@ -41,6 +41,8 @@ struct Inner {
     dtype: DType,
     shape: Vec<u32>,
     mode: MemoryMode,
+    /// What it is a view of, and the first element.
+    base: Option<(TensorNode, u64)>,
 }
 
 static NEXT_ID: AtomicU32 = AtomicU32::new(1);
@@ -53,8 +55,29 @@ impl TensorNode {
 
     /// A new node with a memory mode.
     pub fn with_mode(label: impl Into<String>, dtype: DType, shape: impl Into<Vec<u32>>, mode: MemoryMode) -> Self {
+        Self::make(label.into(), dtype, shape.into(), mode, None)
+    }
+
+    /// A part of `base`, from its element `start` on, as a node of its own with the same dtype. A context has it after
+    /// `Context::alias`; no bytes are copied.
+    pub fn view(label: impl Into<String>, base: &TensorNode, start: u64, shape: impl Into<Vec<u32>>) -> Self {
+        let base_and_start = Some((base.clone(), start));
+        Self::make(label.into(), base.dtype(), shape.into(), base.mode(), base_and_start)
+    }
+
+    fn make(label: String, dtype: DType, shape: Vec<u32>, mode: MemoryMode, base: Option<(TensorNode, u64)>) -> Self {
         let id = NodeId(NEXT_ID.fetch_add(1, Ordering::Relaxed));
-        Self { inner: Arc::new(Inner { id, label: label.into(), dtype, shape: shape.into(), mode }) }
+        Self { inner: Arc::new(Inner { id, label, dtype, shape, mode, base }) }
+    }
+
+    /// What this node is a view of, and the element at which it starts there.
+    pub fn base(&self) -> Option<(&TensorNode, u64)> {
+        self.inner.base.as_ref().map(|(base, start)| (base, *start))
+    }
+
+    /// The node whose bytes these are: itself, or what it is a view of in the end.
+    pub fn root(&self) -> &TensorNode {
+        self.base().map_or(self, |(base, _)| base.root())
     }
 
     /// The identity.

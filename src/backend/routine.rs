@@ -44,7 +44,7 @@ impl Place {
     pub(crate) fn behind<D: Driver>(context: &Context<D>, code: &Code<D>) -> (Self, Lineage) {
         let ids = |wanted: fn(Access) -> bool| -> Vec<NodeId> {
             let tensors = code.spec().tensors.iter().filter(|tensor| wanted(tensor.access));
-            tensors.map(|tensor| tensor.node.id()).collect()
+            tensors.map(|tensor| tensor.node.root().id()).collect()
         };
         let (read, written) = (ids(Access::reads), ids(Access::writes));
         let mark = Arc::new(Mark::new(RoutineId(NEXT_ID.fetch_add(1, Ordering::Relaxed)), code.name()));

@@ -30,21 +30,18 @@ impl<D: Driver> Context<D> {
         check_absent(self, nodes)?;
         let device = self.device();
         let first = device.next_pool_id();
-        let mut delta = Delta { device, pools: Vec::new(), places: Vec::new(), minted_count: 0 };
+        let mut delta = Delta { device, held: Vec::new(), places: Vec::new(), minted: Vec::new() };
         let placed = delta.place_all(nodes, zeroed);
         if let Err(error) = placed {
             delta.roll_back(first);
             return Err(error);
         }
-        let Delta { pools, places, .. } = delta;
+        let Delta { held, places, .. } = delta;
         let mut buffers = self.ctx_buffers().clone();
-        let mut record = device.record();
         for (node, loc) in places {
-            record.settle_node(&node, loc);
             buffers.insert(node.id(), (node, loc));
         }
-        drop(record);
-        Ok(builder.minted(pools).ctx_buffers(buffers).build())
+        Ok(builder.holding(held).ctx_buffers(buffers).build())
     }
 }
 
@@ -66,17 +63,25 @@ fn check_absent<D: Driver>(context: &Context<D>, nodes: &[&TensorNode]) -> Resul
 /// Pools and places on their way into a context.
 struct Delta<'a, D: Driver> {
     device: &'a Device<D>,
-    pools: Vec<PoolId>,
+    /// New pools, and those of constants that the device has already.
+    held: Vec<PoolId>,
     places: Vec<(TensorNode, BufferLoc)>,
-    minted_count: u32,
+    minted: Vec<PoolId>,
 }
 
 impl<D: Driver> Delta<'_, D> {
     fn place_all(&mut self, nodes: &[&TensorNode], zeroed: bool) -> Result<()> {
-        for mode in [MemoryMode::OnDevice, MemoryMode::Constant] {
-            let of_mode: Vec<_> = nodes.iter().copied().filter(|node| node.mode() == mode).collect();
-            if !of_mode.is_empty() {
-                self.place(&of_mode, mode, zeroed)?;
+        let (constants, working): (Vec<_>, Vec<_>) = nodes.iter().partition(|node| node.mode() == MemoryMode::Constant);
+        self.place(&working, MemoryMode::OnDevice, zeroed)?;
+        let cached = |node: &&TensorNode| self.device.record().constant(node);
+        let (known, new): (Vec<_>, Vec<_>) = constants.into_iter().partition(|node| cached(node).is_some());
+        self.place(&new, MemoryMode::Constant, zeroed)?;
+        let mut record = self.device.record();
+        for node in known {
+            if let Some(loc) = record.constant(node) {
+                record.hold(loc.pool_id);
+                self.held.push(loc.pool_id);
+                self.places.push((node.clone(), loc));
             }
         }
         Ok(())
@@ -91,26 +96,34 @@ impl<D: Driver> Delta<'_, D> {
         let mut segments = Vec::with_capacity(plan.segment_sizes_bytes.len());
         for &size_bytes in &plan.segment_sizes_bytes {
             let pool_id = self.device.record().mint_pool_id();
-            self.minted_count += 1;
+            self.minted.push(pool_id);
             alloc_pool(self.device, pool_id, size_bytes, limits.alignment_bytes, Some(mode))?;
-            self.pools.push(pool_id);
+            self.held.push(pool_id);
             segments.push(pool_id);
             if zeroed {
                 D::clear_recycled(self.device.runner(), pool_id)?;
             }
         }
+        let mut record = self.device.record();
         for (&node, place) in nodes.iter().zip(&plan.places) {
             let loc = BufferLoc { pool_id: segments[place.segment], offset: place.offset };
+            record.settle_node(node, loc);
+            if mode == MemoryMode::Constant {
+                record.cache_constant(node, loc);
+            }
             self.places.push((node.clone(), loc));
         }
         Ok(())
     }
 
     fn roll_back(self, first: PoolId) {
-        for &pool_id in &self.pools {
-            // It was just allocated; nothing else can have freed it.
-            let _ = free_pool(self.device, pool_id);
+        for &pool_id in &self.held {
+            // New pools were just allocated; those of constants are let go of.
+            let free = self.device.record().release(pool_id) || self.minted.contains(&pool_id);
+            if free {
+                let _ = free_pool(self.device, pool_id);
+            }
         }
-        self.device.record().return_pool_ids(first, self.minted_count);
+        self.device.record().return_pool_ids(first, self.minted.len() as u32);
     }
 }

@@ -2,8 +2,10 @@
 //!
 //! A context is an immutable map from nodes to locations, with a parent. Whatever adds nodes gives a child; children
 //! see all that their parents have. A context frees exactly the pools that it minted: when it is finalized, or when its
-//! last clone and its last child are gone.
+//! last clone and its last child are gone. A pool with views in other contexts waits for them, and constants stay with
+//! the device.
 
+mod alias;
 mod allocate;
 pub mod lineage;
 
@@ -32,8 +34,8 @@ struct Inner<D: Driver> {
     device: Device<D>,
     parent: Option<Context<D>>,
     ctx_buffers: Arc<CtxBuffers>,
-    /// The pools that this context allocated, and frees.
-    minted: Vec<PoolId>,
+    /// The pools that this context keeps: those that it allocated, and those of its views and constants.
+    held: Vec<PoolId>,
     finalized: AtomicBool,
     optimize_ctx: D::OptimizeCtx,
     merge_buffer_node: Option<TensorNode>,
@@ -47,7 +49,7 @@ pub struct ContextBuilder<D: Driver> {
     ctx_buffers: Option<Arc<CtxBuffers>>,
     optimize_ctx: Option<D::OptimizeCtx>,
     merge_buffer_node: Option<Option<TensorNode>>,
-    minted: Vec<PoolId>,
+    held: Vec<PoolId>,
     lineage: Option<Arc<Lineage>>,
 }
 
@@ -65,7 +67,7 @@ impl<D: Driver> Context<D> {
             ctx_buffers: None,
             optimize_ctx: None,
             merge_buffer_node: None,
-            minted: Vec::new(),
+            held: Vec::new(),
             lineage: None,
         }
     }
@@ -120,7 +122,8 @@ impl<D: Driver> Context<D> {
         self.inner.finalized.load(Ordering::Acquire)
     }
 
-    /// Frees the pools that this context minted, and nothing else. Work that was recorded before still runs. Doing it
+    /// Frees the pools that this context minted, and nothing else: constants stay with the device, and pools into which
+    /// other contexts have views wait for those. Work that was recorded before still runs. Doing it
     /// again does nothing; using the context, or a child that needs those pools, is a [`ErrorKind::Disposed`] error.
     pub fn finalize(&self) {
         self.inner.finalize();
@@ -175,8 +178,9 @@ impl<D: Driver> ContextBuilder<D> {
         self
     }
 
-    fn minted(mut self, pools: Vec<PoolId>) -> Self {
-        self.minted = pools;
+    /// The pools that the context lets go of when it is finalized; somebody held them on its behalf.
+    fn holding(mut self, pools: Vec<PoolId>) -> Self {
+        self.held = pools;
         self
     }
 
@@ -199,7 +203,7 @@ impl<D: Driver> ContextBuilder<D> {
             lineage: self.lineage.or_else(|| parent.map(|parent| parent.lineage.clone())).unwrap_or_default(),
             device: self.device,
             parent: self.parent,
-            minted: self.minted,
+            held: self.held,
             finalized: AtomicBool::new(false),
         };
         let inner = Arc::new(inner);
@@ -212,9 +216,12 @@ impl<D: Driver> Inner<D> {
         if self.finalized.swap(true, Ordering::AcqRel) {
             return;
         }
-        for &pool_id in &self.minted {
-            // A pool that is gone already was freed by hand, or with its device; either way it is free.
-            let _ = free_pool(&self.device, pool_id);
+        for &pool_id in &self.held {
+            let last = self.device.record().release(pool_id);
+            if last {
+                // A pool that is gone already was freed by hand; either way it is free.
+                let _ = free_pool(&self.device, pool_id);
+            }
         }
     }
 }

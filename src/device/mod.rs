@@ -116,6 +116,18 @@ impl<D: Driver> Device<D> {
         self.record().constant_buffer_cache.iter().map(|(&node, &loc)| (node, loc)).collect()
     }
 
+    /// Frees the constants that no context uses any more; gives the bytes of their pools. Without it they stay with the
+    /// device, ready for the next context.
+    pub fn free_unused_constants(&self) -> u64 {
+        let unused = self.record().take_unused_constants();
+        let before = D::memory(self.runner()).in_use_bytes;
+        for pool_id in unused {
+            // Nobody else keeps it; if it was freed by hand, it is free.
+            let _ = pools::free_pool(self, pool_id);
+        }
+        before - D::memory(self.runner()).in_use_bytes
+    }
+
     /// The limits that planning, compiling and linking respect.
     pub fn limits(&self) -> &DeviceLimits {
         D::limits(self.dev())

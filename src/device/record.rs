@@ -10,6 +10,8 @@ use crate::sorted_map::SortedMap;
 struct Pool {
     size_bytes: u64,
     residents: Vec<(TensorNode, u64)>,
+    /// Contexts that keep it: the one that minted it, those with views into it, and the cache for each constant in it.
+    holders: u32,
 }
 
 /// The mutable part of the device record.
@@ -55,7 +57,7 @@ impl Record {
 
     pub(super) fn pool_allocated(&mut self, pool_id: PoolId, size_bytes: u64) {
         self.next_pool_id = self.next_pool_id.max(PoolId(pool_id.0.saturating_add(1)));
-        self.pools.insert(pool_id, Pool { size_bytes, residents: Vec::new() });
+        self.pools.insert(pool_id, Pool { size_bytes, residents: Vec::new(), holders: 1 });
     }
 
     pub(super) fn pool_freed(&mut self, pool_id: PoolId) {
@@ -63,7 +65,49 @@ impl Record {
             for (node, _) in &pool.residents {
                 self.updating_for.remove(&node.id());
             }
+            self.constant_buffer_cache.take_if(|loc| loc.pool_id == pool_id);
         }
+    }
+
+    /// Keeps a pool, on behalf of a context or of the cache of constants.
+    pub(crate) fn hold(&mut self, pool_id: PoolId) {
+        if let Some(pool) = self.pools.get_mut(&pool_id) {
+            pool.holders += 1;
+        }
+    }
+
+    /// Lets go of a pool. True when nobody keeps it any more: then it must be freed.
+    pub(crate) fn release(&mut self, pool_id: PoolId) -> bool {
+        self.pools.get_mut(&pool_id).is_some_and(|pool| {
+            pool.holders = pool.holders.saturating_sub(1);
+            pool.holders == 0
+        })
+    }
+
+    /// Where the device has that constant already.
+    pub(crate) fn constant(&self, node: &TensorNode) -> Option<BufferLoc> {
+        self.constant_buffer_cache.get(&node.id()).copied()
+    }
+
+    /// Keeps a constant for all contexts of the device.
+    pub(crate) fn cache_constant(&mut self, node: &TensorNode, loc: BufferLoc) {
+        self.constant_buffer_cache.insert(node.id(), loc);
+        self.hold(loc.pool_id);
+    }
+
+    /// Takes out the pools that only the cache of constants keeps.
+    pub(super) fn take_unused_constants(&mut self) -> Vec<PoolId> {
+        let mut cached: SortedMap<PoolId, u32> = SortedMap::new();
+        for loc in self.constant_buffer_cache.values() {
+            let count = cached.get(&loc.pool_id).copied().unwrap_or(0);
+            cached.insert(loc.pool_id, count + 1);
+        }
+        let unused = |pool_id: &PoolId| {
+            self.pools.get(pool_id).is_none_or(|pool| cached.get(pool_id).is_some_and(|count| *count >= pool.holders))
+        };
+        let pools: Vec<PoolId> = cached.iter().map(|(pool_id, _)| *pool_id).filter(unused).collect();
+        self.constant_buffer_cache.take_if(|loc| pools.contains(&loc.pool_id));
+        pools
     }
 
     /// Notes that a node lives in a pool.

@@ -20,7 +20,7 @@ impl<D: Driver> Context<D> {
     }
 
     /// A child that has all these nodes too, in one slab where they fit, each with its bytes (little-endian elements,
-    /// row-major).
+    /// row-major). A constant is uploaded once to a device: later contexts share it, whatever bytes they give.
     ///
     /// # Errors
     /// As [`Context::init_from_host`]. A refusal changes nothing.
@@ -35,9 +35,13 @@ impl<D: Driver> Context<D> {
             check_len(node, bytes.len_bytes())?;
         }
         let names: Vec<_> = nodes.iter().map(|(node, _)| *node).collect();
+        // A constant that the device has already keeps its bytes.
+        let is_known: Vec<_> = names.iter().map(|node| self.device().record().constant(node).is_some()).collect();
         let child = self.extend(&names, false)?;
-        for (node, bytes) in nodes {
-            child.write_bytes(node, 0, *bytes)?;
+        for ((node, bytes), known) in nodes.iter().zip(is_known) {
+            if !known {
+                child.write_bytes(node, 0, *bytes)?;
+            }
         }
         Ok(child)
     }
@@ -104,7 +108,7 @@ impl<D: Driver> Context<D> {
     /// Notes the writer of a node.
     pub(crate) fn written(&self, node: &TensorNode, event: Result<D::Event>) -> Result<Event<D>> {
         let event = Event::new(event.map_err(|error| error.context(node))?);
-        self.device().wrote([&node.id()], &event);
+        self.device().wrote([&node.root().id()], &event);
         Ok(event)
     }
 }

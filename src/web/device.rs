@@ -198,6 +198,12 @@ impl RawDevice {
         }
     }
 
+    /// Frees the constants that no context uses; gives their bytes.
+    #[wasm_bindgen(js_name = freeUnusedConstants)]
+    pub fn free_unused_constants(&self) -> f64 {
+        on!(&self.on, device => device.free_unused_constants() as f64)
+    }
+
     /// Allocates the slab of a pool.
     #[wasm_bindgen(js_name = allocPool)]
     pub fn alloc_pool(

@@ -177,6 +177,9 @@ pub enum Op {
     Finalize {
         context: String,
     },
+    FreeConstants {
+        expect: u64,
+    },
     AllocPool {
         pool: u32,
         size: u64,

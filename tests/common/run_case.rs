@@ -29,6 +29,7 @@ pub async fn run_case<D: Driver>(case: &Case, device: &Device<D>, executes: bool
     } else {
         run_steps(case, device, executes).await
     }?;
+    device.free_unused_constants();
     let left = device.report().in_use_bytes;
     if left != used {
         return Err(format!("{} bytes are still in use after the case", left as i64 - used as i64));
@@ -293,6 +294,12 @@ impl<D: Driver> Stage<'_, D> {
                 }
             }
             Op::Finalize { context } => self.context(context)?.finalize(),
+            Op::FreeConstants { expect } => {
+                let freed = self.device.free_unused_constants();
+                if freed != *expect {
+                    return Err(Trouble::Wrong(format!("{freed} bytes of constants were freed, expected {expect}")));
+                }
+            }
             Op::AllocPool { pool, size, alignment } => {
                 wgslab::alloc_pool(self.device, PoolId(*pool), *size, *alignment, None)?;
             }

@@ -1,6 +1,6 @@
 //! Contexts free what they own, addresses are deterministic, and nothing grows.
 
-use wgslab::{Access, Context, DType, KernelSpec, TensorNode, gpu, host};
+use wgslab::{Access, Context, DType, ErrorKind, KernelSpec, MemoryMode, TensorNode, gpu, host};
 
 use crate::{increment, ints, open, open_with};
 
@@ -142,4 +142,60 @@ fn the_report_names_nodes_and_counts_padding() {
     context.finalize();
     let after = device.report();
     assert_eq!((after.in_use_bytes, after.padding_bytes, after.peak_bytes), (0, 0, 768));
+}
+
+#[test]
+fn constants_are_shared_by_unrelated_contexts_and_uploaded_once() {
+    let device = open();
+    let c = TensorNode::with_mode("c", DType::I32, [64], MemoryMode::Constant);
+    let one = Context::root(&device).init_from_host(&c, &[7i32; 64]).unwrap();
+    let uploads = device.stats().uploads;
+    let other = Context::root(&device).init_from_host(&c, &[0i32; 64]).unwrap();
+    assert_eq!(device.stats().uploads, uploads, "the device has it already");
+    assert_eq!(one.loc(&c), other.loc(&c));
+    assert_eq!(device.constant_buffer_cache(), [(c.id(), one.loc(&c).unwrap())]);
+    one.finalize();
+    assert_eq!(device.free_unused_constants(), 0, "another context uses it");
+    assert_eq!(pollster::block_on(other.to_host::<i32>(&c)).unwrap(), [7; 64]);
+    drop(other);
+    assert_eq!(device.report().in_use_bytes, 256, "it stays with the device");
+    let again = Context::root(&device).init_from_host(&c, &[0i32; 64]).unwrap();
+    assert_eq!(pollster::block_on(again.to_host::<i32>(&c)).unwrap(), [7; 64]);
+    drop(again);
+    assert_eq!(device.free_unused_constants(), 256);
+    assert_eq!((device.report().in_use_bytes, device.constant_buffer_cache().len()), (0, 0));
+}
+
+#[test]
+fn a_pool_waits_for_the_views_into_it() {
+    let device = open();
+    let x = ints("x", 100);
+    let middle = TensorNode::view("middle", &x, 10, [2, 5]);
+    let inner = TensorNode::view("inner", &middle, 3, [4]);
+    let owner = Context::root(&device).init_from_host(&x, &(0..100).collect::<Vec<i32>>()).unwrap();
+    let viewing = owner.alias(&[&middle, &inner]).unwrap();
+    assert_eq!(viewing.loc(&inner), owner.loc(&x).map(|loc| loc.offset_by(52)));
+    assert_eq!(pollster::block_on(viewing.to_host::<i32>(&inner)).unwrap(), [13, 14, 15, 16]);
+    increment(&viewing, &inner).run().unwrap();
+    assert_eq!(pollster::block_on(owner.to_host_at::<i32>(&x, 12, 6)).unwrap(), [12, 14, 15, 16, 17, 17]);
+    owner.finalize();
+    assert_eq!(device.report().pools.len(), 1, "the views keep it");
+    assert_eq!(pollster::block_on(viewing.to_host::<i32>(&middle)).unwrap(), [10, 11, 12, 14, 15, 16, 17, 17, 18, 19]);
+    viewing.finalize();
+    assert_eq!(device.report().pools.len(), 0);
+}
+
+#[test]
+fn views_that_do_not_fit_are_refused() {
+    let device = open();
+    let x = ints("x", 10);
+    let owner = Context::root(&device).init_from_host(&x, &[0; 10]).unwrap();
+    let long = TensorNode::view("long", &x, 8, [3]);
+    let error = owner.alias(&[&long]).unwrap_err();
+    assert!(error.to_string().contains("has elements 8 to 11 of node"), "{error}");
+    assert!(owner.alias(&[&ints("plain", 1)]).unwrap_err().to_string().contains("is no view"));
+    let foreign = TensorNode::view("foreign", &ints("elsewhere", 4), 0, [1]);
+    assert_eq!(owner.alias(&[&foreign]).unwrap_err().kind(), ErrorKind::UnknownNode);
+    drop(owner);
+    assert_eq!(device.report().pools.len(), 0, "a refused view keeps nothing");
 }

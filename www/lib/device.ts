@@ -142,6 +142,15 @@ export class Device implements Disposable {
     call(() => raw.flush());
   }
 
+  /**
+   * Frees the constants that no context uses any more, and returns the bytes of their pools. Without it they stay with
+   * the device, ready for the next context.
+   */
+  freeUnusedConstants(): number {
+    const raw = this.#live();
+    return call(() => raw.freeUnusedConstants());
+  }
+
   /** Memory: reserved, in use, padding, peak, and every pool with its nodes. */
   report(): MemoryReport {
     const raw = this.#live();

@@ -32,6 +32,7 @@ export interface RawDevice {
   eventWait(seq: number): Promise<void>;
   context(): RawContext;
   compile(name: string, wgsl: string, spec: RawKernelSpec, nodes: RawNode[]): Promise<RawCode>;
+  freeUnusedConstants(): number;
   allocPool(poolId: number, sizeBytes: number, alignment: number, mode?: string): void;
   freePool(poolId: number): void;
   memsetZero(poolId: number, offset: number, lenBytes: number): number;

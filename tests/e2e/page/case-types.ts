@@ -61,6 +61,7 @@ export type Step = { error?: CaseFailure } & (
   | { op: "loc"; context: string; node: string; expect: [pool: number, offset: number] }
   | { op: "report"; in_use_bytes?: number; padding_bytes?: number; pool_count?: number }
   | { op: "finalize"; context: string }
+  | { op: "free_constants"; expect: number }
   | { op: "alloc_pool"; pool: number; size: number; alignment?: number }
   | { op: "free_pool"; pool: number }
   | { op: "zero_pool"; pool: number; offset: number; len: number }

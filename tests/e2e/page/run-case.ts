@@ -34,6 +34,7 @@ async function onOwnDevice(testCase: Case, options: OpenOptions): Promise<number
     for (const object of owned.reverse()) object[Symbol.dispose]();
   }
   await device.awaitIdle();
+  device.freeUnusedConstants();
   const { inUseBytes } = device.report();
   if (inUseBytes !== 0) throw new Error(`${inUseBytes} bytes are still in use after the case`);
   if (!device.isIdle) throw new Error("work is still pending after the case");

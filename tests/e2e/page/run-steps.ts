@@ -120,6 +120,8 @@ class Stage {
       }
       case "finalize":
         return this.#context(step.context).dispose();
+      case "free_constants":
+        return same("bytes of constants freed", this.#device.freeUnusedConstants(), step.expect);
       case "alloc_pool":
         return this.#device.allocPool(step.pool, step.size, { alignment: step.alignment ?? 256 });
       case "free_pool":
