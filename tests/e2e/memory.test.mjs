@@ -210,3 +210,28 @@ test("BufferLocs are the same on the gpu and the host driver, and on every run",
 });
 
 test("nothing went wrong in the page", () => assert.deepEqual(harness.faults, []));
+
+test("memory that the browser cannot give refuses the link, and leaves the device as it was", async () => {
+  // Chromium's software adapter promises 1 GiB and has less.
+  const { kind, message, before, after, values } = await inPage(async () => {
+    const device = await wgslab.Device.open();
+    const x = device.node("x", { dtype: "f32", shape: [4] });
+    const y = device.node("y", { dtype: "f32", shape: [device.limits.segmentCapBytes / 4] });
+    const context = device.context().upload(x, new Float32Array([1, 2, 3, 4]));
+    const code = await device.compile("large", "@compute @workgroup_size(1) fn main() { store_y(0u, load_x(0u)); }", {
+      tensors: { x: { node: x, access: "read" }, y: { node: y, access: "write" } },
+      grid: [1],
+    });
+    const sizes = () => [device.report().reservedBytes, device.report().inUseBytes, device.report().pools.length];
+    const before = sizes();
+    const error = await context.link(code).catch((error) => error);
+    const after = sizes();
+    const values = [...(await context.readback(x))];
+    device.destroy();
+    return { kind: error.code, message: error.message, before, after, values };
+  });
+  assert.equal(kind, "out-of-memory", message);
+  assert.match(message, /^link "large": n\d+"y": allocating a heap of 1073741824 bytes: .* finalize contexts and try again$/);
+  assert.deepEqual(after, before);
+  assert.deepEqual(values, [1, 2, 3, 4]);
+});

@@ -41,6 +41,11 @@ impl HeapGate {
         wakers.into_iter().for_each(Waker::wake);
     }
 
+    /// The heaps that could not be created.
+    pub(super) fn failed(&self) -> Vec<HeapId> {
+        self.lock().failed.iter().map(|(heap, _)| *heap).collect()
+    }
+
     /// Why that heap cannot be used.
     pub(super) fn failure_of(&self, heap: HeapId) -> Option<Error> {
         self.lock().failed.iter().find(|(failed, _)| *failed == heap).map(|(_, error)| error.clone())

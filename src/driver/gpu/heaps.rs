@@ -52,6 +52,8 @@ pub(super) struct Heap<B> {
     slab_count: u32,
     /// Made for one slab, so large that the allocator's rounding would not fit under the cap: it holds one at a time.
     dedicated: bool,
+    /// Its buffer could not be created: it takes no more slabs, and goes when it is empty.
+    failed: bool,
     allocator: Allocator,
 }
 
@@ -106,7 +108,7 @@ impl<B> Heaps<B> {
     /// Places a slab in the first heap with room; `None` if a new heap is needed.
     pub(super) fn place(&mut self, size_bytes: u64, alignment: u64, class: HeapClass) -> Option<SlabRange> {
         let units = u32::try_from(units_of(size_bytes, alignment)).ok()?;
-        for heap in self.heaps.iter_mut().filter(|heap| heap.class == class) {
+        for heap in self.heaps.iter_mut().filter(|heap| heap.class == class && !heap.failed) {
             let capacity = heap.size_bytes - 2 * GUARD_BYTES;
             if heap.dedicated && (heap.slab_count > 0 || u64::from(units) * ALIGNMENT_BYTES > capacity) {
                 continue;
@@ -162,6 +164,7 @@ impl<B> Heaps<B> {
             high_water: GUARD_BYTES,
             slab_count: 0,
             dedicated,
+            failed: false,
             allocator,
         });
         id
@@ -175,11 +178,18 @@ impl<B> Heaps<B> {
         }
     }
 
+    /// Notes that a heap's buffer could not be created.
+    pub(super) fn set_failed(&mut self, id: HeapId) {
+        self.heaps.iter_mut().filter(|heap| heap.id == id).for_each(|heap| heap.failed = true);
+    }
+
     /// An empty heap that may go back to the driver. One empty heap of each class stays, so that a context that comes
     /// and goes creates no buffers.
     pub(super) fn spare(&self) -> Option<HeapId> {
         let empty = || self.heaps.iter().filter(|heap| heap.slab_count == 0);
-        empty().find(|heap| empty().any(|other| other.id < heap.id && other.class == heap.class)).map(|heap| heap.id)
+        let kept =
+            |heap: &Heap<B>| !heap.failed && !empty().any(|other| other.id < heap.id && other.class == heap.class);
+        empty().find(|heap| !kept(heap)).map(|heap| heap.id)
     }
 
     /// Takes out a heap.

@@ -65,6 +65,7 @@ impl GpuRunner {
 
     /// Places a slab, in a new heap where the present ones have no room.
     fn place(&self, state: &mut State, size: u64, alignment: u64, class: HeapClass) -> Result<SlabRange> {
+        self.heap_gate.failed().into_iter().for_each(|heap| state.heaps.set_failed(heap));
         if let Some(range) = state.heaps.place(size, alignment, class) {
             return Ok(range);
         }
@@ -112,6 +113,7 @@ impl GpuRunner {
         state.in_use_bytes -= range.size_bytes;
         state.generation += 1;
         state.heaps.free(range);
+        self.heap_gate.failed().into_iter().for_each(|heap| state.heaps.set_failed(heap));
         while let Some(spare) = state.heaps.spare() {
             // Recorded work may still use the buffer: it must be with the queue before the buffer is destroyed.
             if state.is_touched(spare) && self.progress().lost().is_none() {

@@ -162,6 +162,7 @@ impl GpuRunner {
             return Ok(());
         }
         let (first, last) = (state.submitted_seq + 1, state.seq);
+        let touched = state.touched.clone();
         let tasks = std::mem::take(&mut state.tasks);
         let GpuDev { device, queue, .. } = &self.dev;
         let (submitted, verdict) = scoped(device, || {
@@ -174,12 +175,13 @@ impl GpuRunner {
         state.end_batch(last, tasks);
         let unit_ms = self.progress.unit_ms();
         state.max_units = if unit_ms > 0.0 { (MAX_BATCH_MS / unit_ms) as u64 } else { MAX_UNITS };
-        let progress = self.progress.clone();
+        let (progress, gate) = (self.progress.clone(), self.heap_gate.clone());
         platform::settle(verdict, move |caught| {
-            let outcome = match caught {
-                None => Ok(()),
-                Some(caught) => Err(caught.into_error("a submitted batch failed", ErrorKind::Bug)),
-            };
+            let outcome = caught.map_or(Ok(()), |caught| {
+                // Using a heap that turned out not to be there is no fault of the batch: the cause is the heap's.
+                let cause = touched.into_iter().find_map(|heap| gate.failure_of(heap));
+                Err(cause.unwrap_or_else(|| caught.into_error("a submitted batch failed", ErrorKind::Bug)))
+            });
             progress.verified(last, outcome);
         });
         let index = submitted.inspect_err(|error| self.progress.fail(first, error.clone()))?;
