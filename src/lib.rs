@@ -101,6 +101,7 @@ pub use node::{MemoryMode, NodeId, TensorNode};
 pub use slab::loc::{BufferLoc, PoolId};
 pub use slab::report::MemoryReport;
 pub use wgsl::spec::{Access, KernelSpec};
+pub use wgsl::twin::{HostTwin, TwinArgs};
 
 /// The `gpu` driver: WebGPU in browsers; Vulkan, Metal and DX12 natively.
 pub mod gpu {

@@ -150,15 +150,24 @@ fn attributes(code: &str) -> Vec<(String, usize)> {
         .collect()
 }
 
+/// Where `part` stands in `text`, from the byte `from` on. Byte by byte, and small: texts are short, and the searchers of
+/// `str` are not.
+pub fn find(text: &str, part: &str, from: usize) -> Option<usize> {
+    let windows = text.as_bytes().get(from..)?.windows(part.len().max(1));
+    windows.enumerate().find(|(_, window)| *window == part.as_bytes()).map(|(at, _)| from + at)
+}
+
 /// The 1-based line and column, in characters, of a byte offset.
 pub fn position(text: &str, offset: usize) -> (u32, u32) {
     let mut end = offset.min(text.len());
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    let before = &text[..end];
-    let line = before.matches('\n').count() as u32 + 1;
-    let column = before.rsplit('\n').next().unwrap_or("").chars().count() as u32 + 1;
+    let before = &text.as_bytes()[..end];
+    let line = before.iter().filter(|byte| **byte == b'\n').count() as u32 + 1;
+    let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+    // Every byte that does not continue a character begins one.
+    let column = before[start..].iter().filter(|byte| **byte & 0xc0 != 0x80).count() as u32 + 1;
     (line, column)
 }
 

@@ -5,3 +5,4 @@ pub mod accessors;
 pub mod bind_plan;
 pub mod check;
 pub mod spec;
+pub mod twin;

@@ -5,8 +5,9 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Result};
 use crate::node::TensorNode;
+use crate::wgsl::twin::{HostTwin, TwinArgs};
 
 /// What a kernel does with a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -53,7 +54,7 @@ impl fmt::Display for Access {
 impl FromStr for Access {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, Error> {
+    fn from_str(text: &str) -> Result<Self> {
         [Access::Read, Access::Write, Access::ReadWrite, Access::Atomic]
             .into_iter()
             .find(|access| access.name() == text)
@@ -95,12 +96,21 @@ pub struct KernelSpec {
     pub statics: Vec<String>,
     /// Workgroups in x, y and z.
     pub grid: [u32; 3],
+    /// What the host driver does in its place.
+    pub twin: Option<HostTwin>,
 }
 
 impl KernelSpec {
     /// A kernel without tensors, on a grid of one workgroup.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { name: name.into(), text: text.into(), tensors: Vec::new(), statics: Vec::new(), grid: [1, 1, 1] }
+        Self {
+            name: name.into(),
+            text: text.into(),
+            tensors: Vec::new(),
+            statics: Vec::new(),
+            grid: [1, 1, 1],
+            twin: None,
+        }
     }
 
     /// Adds a tensor. One node may stand under several names.
@@ -121,6 +131,13 @@ impl KernelSpec {
     #[must_use]
     pub fn grid(mut self, grid: [u32; 3]) -> Self {
         self.grid = grid;
+        self
+    }
+
+    /// Sets a Rust function that does the same, for the host driver. A grid with a zero never calls it.
+    #[must_use]
+    pub fn twin(mut self, twin: impl Fn(&mut TwinArgs<'_>) -> Result<()> + Send + Sync + 'static) -> Self {
+        self.twin = Some(HostTwin::new(twin));
         self
     }
 

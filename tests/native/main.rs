@@ -16,6 +16,7 @@ mod layering;
 mod loss;
 mod planner;
 mod runner;
+mod twins;
 
 use wgslab::{Access, Context, DType, Device, KernelSpec, Routine, TensorNode, gpu};
 

@@ -21,12 +21,12 @@ const POKE: &str = "
 @compute @workgroup_size(1) fn main() { heap[p.x] = (heap[p.x] & ~p.y) | p.z; }
 ";
 
-/// Byte `i` of the destination comes from byte `i` of the source; offsets are bytes. `SOURCE` is the heap that is
-/// read, which may be the destination itself where the ranges share no word.
+/// Byte `i` of the destination comes from byte `i` of the source; offsets are bytes. `source_word` reads the heap that
+/// is copied from, which may be the destination itself where the ranges share no word.
 const COPY: &str = "
 @group(0) @binding(0) var<storage, read_write> heap: array<u32>;
 @group(1) @binding(0) var<uniform> p: vec4<u32>; // source, destination, length, words
-fn source_byte(at: u32) -> u32 { return (SOURCE[at >> 2u] >> ((at & 3u) * 8u)) & 0xffu; }
+fn source_byte(at: u32) -> u32 { return (source_word(at >> 2u) >> ((at & 3u) * 8u)) & 0xffu; }
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let i = (group.y * 65535u + group.x) * 256u + lane;
@@ -37,8 +37,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   if (first >= p.y && first + 4u <= last) {
     let at = p.x + (first - p.y);
     let shift = (at & 3u) * 8u;
-    var value = SOURCE[at >> 2u] >> shift;
-    if (shift != 0u) { value |= SOURCE[(at >> 2u) + 1u] << (32u - shift); }
+    var value = source_word(at >> 2u) >> shift;
+    if (shift != 0u) { value |= source_word((at >> 2u) + 1u) << (32u - shift); }
     heap[word] = value;
   } else {
     var value = heap[word];
@@ -52,6 +52,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   }
 }
 ";
+
+const WITHIN: &str = "fn source_word(i: u32) -> u32 { return heap[i]; }";
+
+const ACROSS: &str = "
+@group(0) @binding(1) var<storage, read_write> source: array<u32>;
+fn source_word(i: u32) -> u32 { return source[i]; }";
 
 /// A built-in kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,11 +74,8 @@ impl Builtin {
     fn text(self) -> String {
         match self {
             Builtin::Poke => POKE.to_owned(),
-            Builtin::CopyWithin => COPY.replace("SOURCE", "heap"),
-            Builtin::CopyAcross => {
-                let source = "@group(0) @binding(1) var<storage, read_write> source: array<u32>;\n";
-                format!("{source}{}", COPY.replace("SOURCE", "source"))
-            }
+            Builtin::CopyWithin => [WITHIN, COPY].concat(),
+            Builtin::CopyAcross => [ACROSS, COPY].concat(),
         }
     }
 

@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::slab::loc::BufferLoc;
 use crate::wgsl::accessors::{module_text, param_slot_bytes};
 use crate::wgsl::bind_plan::{BindPlan, Pattern, plan_bindings};
-use crate::wgsl::check::position;
+use crate::wgsl::check::{find, position};
 use crate::wgsl::spec::KernelSpec;
 
 type Pipeline = Arc<wgpu::ComputePipeline>;
@@ -160,9 +160,10 @@ fn diagnose(spec: &KernelSpec, text: &str, message: &wgpu::CompilationMessage) -
 
 /// naga's message carries a heading and a picture of the module; both are of no use to the author.
 fn without_picture(message: &str) -> String {
-    let said = message.split('┌').next().unwrap_or(message);
-    let said = said.rsplit_once("parsing error:").map_or(said, |(_, said)| said);
-    one_line(said)
+    let end = find(message, "┌", 0).unwrap_or(message.len());
+    let heading = "parsing error:";
+    let start = find(message, heading, 0).filter(|start| *start < end).map_or(0, |start| start + heading.len());
+    one_line(message.get(start..end).unwrap_or(message))
 }
 
 /// Says what to do where the message names an accessor that the declared access does not give.
@@ -180,12 +181,19 @@ fn with_remedy(spec: &KernelSpec, said: &str) -> String {
     said.to_owned()
 }
 
+/// Where a word stands by itself.
 fn find_word(text: &str, word: &str) -> Option<usize> {
-    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    text.match_indices(word).map(|(at, _)| at).find(|&at| {
-        !text[..at].chars().next_back().is_some_and(is_word)
-            && !text[at + word.len()..].chars().next().is_some_and(is_word)
-    })
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let bytes = text.as_bytes();
+    let mut from = 0;
+    loop {
+        let at = find(text, word, from)?;
+        let before = at.checked_sub(1).and_then(|before| bytes.get(before));
+        if !before.is_some_and(is_word) && !bytes.get(at + word.len()).is_some_and(is_word) {
+            return Some(at);
+        }
+        from = at + 1;
+    }
 }
 
 fn rejected(spec: &KernelSpec, message: &str) -> Error {

@@ -1,8 +1,9 @@
 //! The `host` driver: slabs are plain memory, and every task is done when its call returns.
 //!
-//! It is the reference that the GPU is compared with, and works where there is no GPU. It cannot execute raw WGSL, and
-//! says so when a kernel is compiled.
+//! It is the reference that the GPU is compared with, and works where there is no GPU. It cannot execute raw WGSL: a
+//! kernel runs here by its host twin, and one without is refused when it is compiled.
 
+mod kernel;
 mod pools;
 
 use std::future::{Future, Ready, ready};
@@ -11,6 +12,7 @@ use std::task::{Poll, Waker};
 
 use crate::driver::bytes::Bytes;
 use crate::driver::event::DriverEvent;
+use crate::driver::host::kernel::{HostKernel, HostLinked};
 use crate::driver::host::pools::Pools;
 use crate::driver::limits::{ALIGNMENT_BYTES, AdapterInfo, DeviceLimits, DriverMemory, RunnerStats};
 use crate::driver::maybe_send::BoxFuture;
@@ -166,9 +168,8 @@ impl Driver for Host {
     /// Its pool: the memory itself is never handed out.
     type Slab = PoolId;
     type OptimizeCtx = ();
-    /// Raw kernels cannot be compiled here, so there is no value of these types.
-    type Kernel = std::convert::Infallible;
-    type Linked = std::convert::Infallible;
+    type Kernel = HostKernel;
+    type Linked = HostLinked;
     type Staged = Ready<Result<HostReadback>>;
     type Readback = HostReadback;
 
@@ -257,29 +258,28 @@ impl Driver for Host {
     fn compile(
         _runner: &Arc<HostRunner>,
         _dev: &HostDev,
-        _spec: Arc<KernelSpec>,
-    ) -> impl Future<Output = Result<Self::Kernel>> {
-        ready(Err(Error::new(
-            ErrorKind::Unsupported,
-            "the host driver cannot execute raw WGSL; open the gpu driver (a software adapter will do)",
-        )))
+        spec: Arc<KernelSpec>,
+    ) -> impl Future<Output = Result<HostKernel>> {
+        ready(kernel::compile(spec))
     }
 
     fn link(
-        _runner: &Arc<HostRunner>,
-        kernel: &Arc<Self::Kernel>,
-        _locs: Vec<BufferLoc>,
-    ) -> impl Future<Output = Result<Self::Linked>> {
-        let kernel = kernel.clone();
-        async move { match *kernel {} }
+        runner: &Arc<HostRunner>,
+        kernel: &Arc<HostKernel>,
+        locs: Vec<BufferLoc>,
+    ) -> impl Future<Output = Result<HostLinked>> {
+        ready(runner.begin().and_then(|state| kernel::link(&state.pools, kernel, locs)))
     }
 
-    fn explain(linked: &Self::Linked) -> String {
-        match *linked {}
+    fn explain(linked: &HostLinked) -> String {
+        linked.explain()
     }
 
-    fn run(_runner: &Arc<HostRunner>, linked: &Self::Linked, _statics: &[i32]) -> Result<HostEvent> {
-        match *linked {}
+    fn run(runner: &Arc<HostRunner>, linked: &HostLinked, statics: &[i32]) -> Result<HostEvent> {
+        runner.task(|state| {
+            state.stats.dispatches += 1;
+            linked.run(&mut state.pools, statics)
+        })
     }
 
     fn all_work(runner: &Arc<HostRunner>) -> HostEvent {

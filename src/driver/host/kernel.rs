@@ -1,0 +1,89 @@
+//! Raw kernels on the host driver: their twins.
+
+use std::sync::Arc;
+
+use crate::driver::host::pools::Pools;
+use crate::error::{Error, ErrorKind, Result};
+use crate::node::MemoryMode;
+use crate::slab::loc::BufferLoc;
+use crate::wgsl::spec::KernelSpec;
+use crate::wgsl::twin::{HostTwin, TwinArgs, TwinMemory};
+
+/// A kernel with a twin.
+#[derive(Debug)]
+pub struct HostKernel {
+    spec: Arc<KernelSpec>,
+    twin: HostTwin,
+}
+
+/// A kernel linked to locations.
+#[derive(Debug)]
+pub struct HostLinked {
+    kernel: Arc<HostKernel>,
+    locs: Vec<BufferLoc>,
+}
+
+pub(super) fn compile(spec: Arc<KernelSpec>) -> Result<HostKernel> {
+    match spec.twin.clone() {
+        Some(twin) => Ok(HostKernel { spec, twin }),
+        None => Err(Error::new(
+            ErrorKind::Unsupported,
+            "the host driver cannot execute raw WGSL; give the kernel a host twin, or open the gpu driver (a software \
+             adapter will do)",
+        )),
+    }
+}
+
+pub(super) fn link(pools: &Pools, kernel: &Arc<HostKernel>, locs: Vec<BufferLoc>) -> Result<HostLinked> {
+    for (tensor, loc) in kernel.spec.tensors.iter().zip(&locs) {
+        pools.range(*loc, tensor.node.size_bytes()).map_err(|error| error.context(&tensor.node))?;
+        if tensor.access.writes() && tensor.node.mode() == MemoryMode::Constant {
+            let message = format!(
+                "the kernel declares {} as {}, but it is a constant; declare it read, or make the node OnDevice",
+                tensor.node, tensor.access
+            );
+            return Err(Error::new(ErrorKind::KernelInterface, message));
+        }
+    }
+    Ok(HostLinked { kernel: kernel.clone(), locs })
+}
+
+impl HostLinked {
+    pub(super) fn explain(&self) -> String {
+        format!("host twin over {} tensors", self.locs.len())
+    }
+
+    /// Runs the twin on copies, and keeps what it wrote only if it succeeds.
+    pub(super) fn run(&self, pools: &mut Pools, statics: &[i32]) -> Result<()> {
+        let HostKernel { spec, twin } = &*self.kernel;
+        let mut memory = Copies { before: Vec::with_capacity(self.locs.len()), written: Vec::new() };
+        for (tensor, loc) in spec.tensors.iter().zip(&self.locs) {
+            let bytes = pools.range(*loc, tensor.node.size_bytes()).map_err(|error| error.context(&tensor.node))?;
+            memory.before.push(bytes.to_vec());
+        }
+        if !spec.grid.contains(&0) {
+            twin.call(&mut TwinArgs::new(spec, statics, &mut memory))?;
+        }
+        for (tensor, bytes) in memory.written {
+            pools.range_mut(self.locs[tensor], bytes.len() as u64)?.copy_from_slice(&bytes);
+        }
+        Ok(())
+    }
+}
+
+/// The tensors as they were, and what is to be written.
+struct Copies {
+    before: Vec<Vec<u8>>,
+    written: Vec<(usize, Vec<u8>)>,
+}
+
+impl TwinMemory for Copies {
+    fn read(&self, tensor: usize) -> Result<Vec<u8>> {
+        self.before.get(tensor).cloned().ok_or_else(|| Error::bug(format!("a twin read tensor {tensor}")))
+    }
+
+    fn write(&mut self, tensor: usize, bytes: &[u8]) -> Result<()> {
+        self.written.push((tensor, bytes.to_vec()));
+        Ok(())
+    }
+}
