@@ -3,7 +3,7 @@
 use crate::backend::compile::Code;
 use crate::backend::join::join_all;
 use crate::backend::link::add_delta;
-use crate::backend::routine::{Place, Routine};
+use crate::backend::routine::{Place, Routine, Work};
 use crate::context::Context;
 use crate::device::Device;
 use crate::driver::Driver;
@@ -60,7 +60,7 @@ impl<D: Driver> Context<D> {
             let linked = linked.map_err(named(code))?;
             let (place, lineage) = Place::behind(&line, code);
             line = line.child().lineage(lineage).build();
-            routines.push(Routine::new(line.clone(), (*code).clone(), linked, place));
+            routines.push(Routine::new(line.clone(), Work::Kernel { code: (*code).clone(), linked }, place));
         }
         Ok(routines)
     }

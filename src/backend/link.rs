@@ -2,12 +2,13 @@
 //! are the delta: they are created in slabs of the routine's context, filled with zeros.
 
 use crate::backend::compile::Code;
-use crate::backend::routine::{Place, Routine};
+use crate::backend::merge::{MERGE_LOC, check_merge_node};
+use crate::backend::routine::{Place, Routine, Work};
 use crate::context::Context;
 use crate::driver::Driver;
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::TensorNode;
-use crate::wgsl::spec::Access;
+use crate::wgsl::spec::{Access, KernelTensor};
 
 impl<D: Driver> Context<D> {
     /// Links a code into this context. The routine's context is a child of it, with the nodes that the code creates.
@@ -26,13 +27,14 @@ impl<D: Driver> Context<D> {
         let (place, lineage) = Place::behind(self, code);
         let child = self.extend_as(self.child().lineage(lineage), &delta, true).map_err(named)?;
         let linked = child.link_kernel(code).await.map_err(named)?;
-        Ok(Routine::new(child, code.clone(), linked, place))
+        Ok(Routine::new(child, Work::Kernel { code: code.clone(), linked }, place))
     }
 
     /// Links a kernel whose nodes are all in this context.
     pub(crate) async fn link_kernel(&self, code: &Code<D>) -> Result<D::Linked> {
         let tensors = &code.spec().tensors;
-        let locs = tensors.iter().map(|tensor| self.require(&tensor.node)).collect::<Result<Vec<_>>>()?;
+        let locate = |tensor: &KernelTensor| if tensor.merged { Ok(MERGE_LOC) } else { self.require(&tensor.node) };
+        let locs = tensors.iter().map(locate).collect::<Result<Vec<_>>>()?;
         D::link(self.device().runner(), code.kernel(), locs).await
     }
 
@@ -53,7 +55,10 @@ pub(crate) fn add_delta<'a, D: Driver>(
     code: &'a Code<D>,
     delta: &mut Vec<&'a TensorNode>,
 ) -> Result<()> {
-    for tensor in &code.spec().tensors {
+    if let Some(node) = code.spec().merge_input() {
+        check_merge_node(context, node)?;
+    }
+    for tensor in code.spec().tensors.iter().filter(|tensor| !tensor.merged) {
         if context.loc(&tensor.node).is_some() || delta.contains(&&tensor.node) {
             continue;
         }

@@ -4,4 +4,5 @@ mod batch;
 pub mod compile;
 mod join;
 mod link;
+pub mod merge;
 pub mod routine;

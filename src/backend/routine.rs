@@ -8,9 +8,11 @@ use crate::backend::compile::Code;
 use crate::context::Context;
 use crate::context::lineage::{Lineage, Mark, RoutineId, is_pending};
 use crate::driver::Driver;
+use crate::driver::event::DriverEvent;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::node::{NodeId, TensorNode};
+use crate::slab::loc::BufferLoc;
 use crate::wgsl::spec::Access;
 
 /// A linked kernel. Cheap to clone; it keeps its context.
@@ -20,13 +22,24 @@ pub struct Routine<D: Driver> {
 
 struct Inner<D: Driver> {
     context: Context<D>,
-    code: Code<D>,
-    linked: D::Linked,
+    work: Work<D>,
+    inputs: Vec<TensorNode>,
+    outputs: Vec<TensorNode>,
+    /// The node that the merge buffer must hold.
+    merge_input: Option<TensorNode>,
     written: Vec<NodeId>,
     mark: Arc<Mark>,
     deps: Vec<Weak<Mark>>,
     /// Whether every dependency was seen to have run; it stays so.
     free: AtomicBool,
+}
+
+/// What a routine does.
+pub(crate) enum Work<D: Driver> {
+    /// Runs a kernel.
+    Kernel { code: Code<D>, linked: D::Linked },
+    /// Copies a node on the device; `merged` is the node if it goes into the merge buffer. The source is kept alive.
+    Copy { source: Context<D>, from: BufferLoc, to: BufferLoc, len_bytes: u64, merged: Option<TensorNode> },
 }
 
 static NEXT_ID: AtomicU32 = AtomicU32::new(1);
@@ -36,30 +49,55 @@ static NEXT_ID: AtomicU32 = AtomicU32::new(1);
 pub(crate) struct Place {
     mark: Arc<Mark>,
     deps: Vec<Weak<Mark>>,
+    inputs: Vec<TensorNode>,
+    outputs: Vec<TensorNode>,
     written: Vec<NodeId>,
 }
 
 impl Place {
-    /// The place behind `context`, and the lineage behind that.
+    /// The place behind `context` of a kernel, and the lineage behind that.
     pub(crate) fn behind<D: Driver>(context: &Context<D>, code: &Code<D>) -> (Self, Lineage) {
-        let ids = |wanted: fn(Access) -> bool| -> Vec<NodeId> {
-            let tensors = code.spec().tensors.iter().filter(|tensor| wanted(tensor.access));
-            tensors.map(|tensor| tensor.node.root().id()).collect()
-        };
-        let (read, written) = (ids(Access::reads), ids(Access::writes));
-        let mark = Arc::new(Mark::new(RoutineId(NEXT_ID.fetch_add(1, Ordering::Relaxed)), code.name()));
+        Self::between(context, code.name(), nodes_with(code, Access::reads), nodes_with(code, Access::writes))
+    }
+
+    /// The place behind `context` of something that reads and writes those nodes, and the lineage behind that.
+    pub(crate) fn between<D: Driver>(
+        context: &Context<D>,
+        name: &str,
+        inputs: Vec<TensorNode>,
+        outputs: Vec<TensorNode>,
+    ) -> (Self, Lineage) {
+        // A view stands for the node whose bytes it shows.
+        let ids = |nodes: &[TensorNode]| nodes.iter().map(|node| node.root().id()).collect::<Vec<_>>();
+        let (read, written) = (ids(&inputs), ids(&outputs));
+        let mark = Arc::new(Mark::new(RoutineId(NEXT_ID.fetch_add(1, Ordering::Relaxed)), name));
         let deps = context.lineage().deps(&read, &written);
         let lineage = context.lineage().after(&Arc::downgrade(&mark), &read, &written);
-        (Self { mark, deps, written }, lineage)
+        (Self { mark, deps, inputs, outputs, written }, lineage)
     }
+}
+
+/// The nodes of a code's tensors with such an access, each once; not the merge buffer's.
+fn nodes_with<D: Driver>(code: &Code<D>, wanted: fn(Access) -> bool) -> Vec<TensorNode> {
+    let mut nodes: Vec<TensorNode> = Vec::new();
+    for tensor in code.spec().tensors.iter().filter(|tensor| !tensor.merged && wanted(tensor.access)) {
+        if !nodes.contains(&tensor.node) {
+            nodes.push(tensor.node.clone());
+        }
+    }
+    nodes
 }
 
 impl<D: Driver> Routine<D> {
     /// A routine in the context that was made for it.
-    pub(crate) fn new(context: Context<D>, code: Code<D>, linked: D::Linked, place: Place) -> Self {
-        let Place { mark, deps, written } = place;
+    pub(crate) fn new(context: Context<D>, work: Work<D>, place: Place) -> Self {
+        let Place { mark, deps, inputs, outputs, written } = place;
+        let merge_input = match &work {
+            Work::Kernel { code, .. } => code.spec().merge_input().cloned(),
+            Work::Copy { .. } => None,
+        };
         let free = AtomicBool::new(deps.is_empty());
-        Self { inner: Arc::new(Inner { context, code, linked, written, mark, deps, free }) }
+        Self { inner: Arc::new(Inner { context, work, inputs, outputs, merge_input, written, mark, deps, free }) }
     }
 
     /// The identity.
@@ -102,44 +140,45 @@ impl<D: Driver> Routine<D> {
         &self.inner.context
     }
 
-    /// The kernel's name.
+    /// The kernel's name; a copy is called for its node.
     pub fn name(&self) -> &str {
-        self.inner.code.name()
+        &self.inner.mark.name
     }
 
-    /// What was linked.
-    pub fn code(&self) -> &Code<D> {
-        &self.inner.code
+    /// The code that was linked; `None` for a copy.
+    pub fn code(&self) -> Option<&Code<D>> {
+        match &self.inner.work {
+            Work::Kernel { code, .. } => Some(code),
+            Work::Copy { .. } => None,
+        }
+    }
+
+    /// The node that the merge buffer must hold when the routine runs.
+    pub fn merge_buffer_input(&self) -> Option<&TensorNode> {
+        self.inner.merge_input.as_ref()
     }
 
     /// The names of the integers that [`Routine::run_with`] wants, in order.
     pub fn bindings(&self) -> &[String] {
-        &self.inner.code.spec().statics
+        self.code().map_or(&[], |code| &code.spec().statics)
     }
 
-    /// The nodes that the routine looks at.
-    pub fn inputs(&self) -> Vec<TensorNode> {
-        self.nodes_with(|access| access.reads())
+    /// The nodes that the routine looks at, the merge buffer's aside.
+    pub fn inputs(&self) -> &[TensorNode] {
+        &self.inner.inputs
     }
 
     /// The nodes that the routine may change.
-    pub fn outputs(&self) -> Vec<TensorNode> {
-        self.nodes_with(|access| access.writes())
-    }
-
-    fn nodes_with(&self, wanted: impl Fn(Access) -> bool) -> Vec<TensorNode> {
-        let mut nodes: Vec<TensorNode> = Vec::new();
-        for tensor in self.inner.code.spec().tensors.iter().filter(|tensor| wanted(tensor.access)) {
-            if !nodes.contains(&tensor.node) {
-                nodes.push(tensor.node.clone());
-            }
-        }
-        nodes
+    pub fn outputs(&self) -> &[TensorNode] {
+        &self.inner.outputs
     }
 
     /// How the tensors are bound, and why.
     pub fn explain(&self) -> String {
-        D::explain(&self.inner.linked)
+        match &self.inner.work {
+            Work::Kernel { linked, .. } => D::explain(linked),
+            Work::Copy { from, to, len_bytes, .. } => format!("copy of {len_bytes} bytes from {from} to {to}"),
+        }
     }
 
     /// Records one run of a routine without statics. It returns at once.
@@ -179,16 +218,34 @@ impl<D: Driver> Routine<D> {
     /// `KernelInterface` for a wrong number of values; `NotRun` for a routine that must run first; else as
     /// [`Routine::run`].
     pub fn run_values(&self, statics: &[i32]) -> Result<Event<D>> {
-        let Inner { context, linked, written, mark, .. } = &*self.inner;
         if statics.len() != self.bindings().len() {
             return Err(self.static_error(&format!("{} values were given", statics.len())));
         }
-        let named = |error: Error| error.context(format_args!("run \"{}\"", self.name()));
-        context.check_live().map_err(named)?;
-        self.check_deps().map_err(named)?;
-        let event = D::run(context.device().runner(), linked, statics).map(Event::new).map_err(named)?;
+        self.record(statics).map_err(|error| error.context(format_args!("run \"{}\"", self.name())))
+    }
+
+    fn record(&self, statics: &[i32]) -> Result<Event<D>> {
+        let Inner { context, work, written, mark, merge_input, .. } = &*self.inner;
+        context.check_live()?;
+        self.check_deps()?;
+        let device = context.device();
+        if let Some(node) = merge_input {
+            device.check_merge_buffer(node)?;
+        }
+        let event = match work {
+            Work::Kernel { linked, .. } => D::run(device.runner(), linked, statics)?,
+            Work::Copy { source, from, to, len_bytes, merged } => {
+                source.check_live()?;
+                let event = D::copy(device.runner(), *from, *to, *len_bytes)?;
+                if let Some(node) = merged {
+                    device.set_merge_buffer(node, event.seq());
+                }
+                event
+            }
+        };
         mark.set_run();
-        context.device().wrote(written, &event);
+        let event = Event::new(event);
+        device.wrote(written, &event);
         Ok(event)
     }
 
@@ -208,6 +265,6 @@ impl<D: Driver> Clone for Routine<D> {
 
 impl<D: Driver> fmt::Debug for Routine<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Routine({:?}, {:?})", self.name(), self.inner.linked)
+        write!(f, "Routine({:?}, {})", self.name(), self.explain())
     }
 }

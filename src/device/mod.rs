@@ -1,5 +1,6 @@
 //! The device record: one opened device and what we own on it.
 
+pub mod merge;
 pub mod open;
 pub mod pools;
 mod record;

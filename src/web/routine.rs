@@ -86,6 +86,6 @@ impl RawRoutine {
     }
 }
 
-fn labels(nodes: Vec<TensorNode>) -> Vec<String> {
+fn labels(nodes: &[TensorNode]) -> Vec<String> {
     nodes.iter().map(|node| node.label().to_owned()).collect()
 }

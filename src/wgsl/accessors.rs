@@ -90,7 +90,7 @@ fn param_word(word: usize) -> String {
 }
 
 fn tensor_accessors(out: &mut String, tensor: &KernelTensor, word: usize, binding: usize, kind: BindingType) {
-    let KernelTensor { name, node, access } = tensor;
+    let KernelTensor { name, node, access, .. } = tensor;
     let dtype = node.dtype();
     let wide = dtype.wide_wgsl();
     let heap = format!("wgslab_heap_{binding}");

@@ -40,6 +40,9 @@ fn check_names(spec: &KernelSpec) -> Result<()> {
         }
         seen.push(name);
     }
+    if spec.tensors.iter().filter(|tensor| tensor.merged).count() > 1 {
+        return Err(interface("a kernel merges one node, since the merge buffer has one tenant; split it".to_owned()));
+    }
     for tensor in &spec.tensors {
         let atomic_type = matches!(tensor.node.dtype(), DType::F32 | DType::I32 | DType::U32);
         if tensor.access == Access::Atomic && !atomic_type {

@@ -76,6 +76,8 @@ pub struct KernelTensor {
     pub node: TensorNode,
     /// What the kernel does with it.
     pub access: Access,
+    /// Whether it is read from the device's merge buffer instead of the context.
+    pub merged: bool,
 }
 
 /// A raw kernel, ready to be compiled.
@@ -116,8 +118,21 @@ impl KernelSpec {
     /// Adds a tensor. One node may stand under several names.
     #[must_use]
     pub fn tensor(mut self, name: impl Into<String>, node: &TensorNode, access: Access) -> Self {
-        self.tensors.push(KernelTensor { name: name.into(), node: node.clone(), access });
+        self.tensors.push(KernelTensor { name: name.into(), node: node.clone(), access, merged: false });
         self
+    }
+
+    /// Adds a tensor that is read from the device's merge buffer, which must hold `node`: the copy that puts it there is
+    /// `Context::device_to_device`. A kernel has one at most.
+    #[must_use]
+    pub fn merge_tensor(mut self, name: impl Into<String>, node: &TensorNode) -> Self {
+        self.tensors.push(KernelTensor { name: name.into(), node: node.clone(), access: Access::Read, merged: true });
+        self
+    }
+
+    /// The node that is read from the merge buffer.
+    pub fn merge_input(&self) -> Option<&TensorNode> {
+        self.tensors.iter().find(|tensor| tensor.merged).map(|tensor| &tensor.node)
     }
 
     /// Declares integers that are given when the routine is run.

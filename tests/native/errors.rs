@@ -59,7 +59,7 @@ fn statics_that_do_not_fit() {
     routine.run_values(&[-2]).unwrap();
     assert_eq!(pollster::block_on(routine.context().to_host::<i32>(&y)).unwrap(), [-1]);
     assert_eq!(routine.bindings(), ["step"]);
-    assert_eq!((routine.inputs(), routine.outputs()), (vec![x], vec![y.clone()]));
+    assert_eq!((routine.inputs(), routine.outputs()), (&[x][..], &[y.clone()][..]));
     says(code.node("z").cloned(), ErrorKind::UnknownNode, &["has no tensor \"z\"; it has x, y"]);
 }
 
@@ -114,9 +114,9 @@ fn what_belongs_to_another_device_or_driver() {
     let there = Context::root(&other).init_from_host(&x, &[1]).unwrap();
     let routine = increment(&here, &x);
     let parts = ["compiled for another device than gpu:0:", "compile it there"];
-    says(pollster::block_on(there.link(routine.code())), ErrorKind::KernelInterface, &parts);
+    says(pollster::block_on(there.link(routine.code().unwrap())), ErrorKind::KernelInterface, &parts);
     let host = host::open(host::OpenOptions::default()).unwrap();
-    let spec = routine.code().spec().clone();
+    let spec = routine.code().unwrap().spec().clone();
     let parts = ["compile \"increment\"", "host driver cannot execute raw WGSL", "open the gpu driver"];
     says(pollster::block_on(host.compile(spec)), ErrorKind::Unsupported, &parts);
 }
@@ -134,7 +134,7 @@ fn finalized_contexts_and_constants() {
     loaded.finalize();
     says(loaded.from_host(&x, &[1]), ErrorKind::Disposed, &["a context of gpu:0:", "was finalized"]);
     says(loaded.init_zeros(&[&ints("z", 1)]), ErrorKind::Disposed, &["was finalized"]);
-    says(pollster::block_on(loaded.link(routine.code())), ErrorKind::Disposed, &["link \"increment\""]);
+    says(pollster::block_on(loaded.link(routine.code().unwrap())), ErrorKind::Disposed, &["link \"increment\""]);
     routine.context().finalize();
     says(routine.run(), ErrorKind::Disposed, &["run \"increment\": a context of gpu:0:"]);
 }

@@ -42,7 +42,7 @@ fn a_device_destroyed_in_flight_settles_every_promise() {
     is_lost(routine.run().unwrap_err());
     is_lost(context.from_host(&x, &[0; 16]).unwrap_err());
     is_lost(context.init_zeros(&[&ints("z", 1)]).unwrap_err());
-    is_lost(pollster::block_on(context.link(routine.code())).unwrap_err());
+    is_lost(pollster::block_on(context.link(routine.code().unwrap())).unwrap_err());
     is_lost(device.sync().unwrap_err());
     is_lost(pollster::block_on(context.to_host::<i32>(&x)).unwrap_err());
     context.finalize();

@@ -14,6 +14,7 @@ mod deps;
 mod errors;
 mod layering;
 mod loss;
+mod merge;
 mod planner;
 mod runner;
 mod twins;

@@ -1,0 +1,86 @@
+//! Copies from one context to another, and the merge buffer: the single-tenant landing place, pool 0, of a node that is to
+//! be merged into another context's.
+
+use crate::backend::routine::{Place, Routine, Work};
+use crate::context::Context;
+use crate::device::merge::merge_mismatch;
+use crate::driver::Driver;
+use crate::error::{Error, ErrorKind, Result};
+use crate::node::TensorNode;
+use crate::slab::loc::{BufferLoc, PoolId};
+
+/// Where the merge buffer is.
+pub(crate) const MERGE_LOC: BufferLoc = BufferLoc { pool_id: PoolId::MERGE, offset: 0 };
+
+/// Where a node goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Landing {
+    /// To the place of the node in the destination.
+    Node,
+    /// Into the merge buffer of the destination's device.
+    MergeBuffer,
+}
+
+impl<D: Driver> Context<D> {
+    /// A routine that copies `node` from the context `src` to this one, or into the merge buffer of the device; `None`
+    /// where there is nothing to move. Into the merge buffer, the routine's context carries the node, and a code that
+    /// merges it (see [`crate::KernelSpec::merge_tensor`]) links there.
+    ///
+    /// # Errors
+    /// `UnknownNode` where a context does not have the node; `Unsupported` for contexts of two devices, between which
+    /// bytes go through the host; `OutOfMemory`, `Disposed`, `DeviceLost`.
+    pub fn device_to_device(&self, node: &TensorNode, into: Landing, src: &Context<D>) -> Result<Option<Routine<D>>> {
+        let named = |error: Error| error.context(format_args!("copy {node}"));
+        if self.device() != src.device() {
+            let message = format!(
+                "the contexts are on {} and {}; read it from one and upload it to the other",
+                src.device().name(),
+                self.device().name()
+            );
+            return Err(named(Error::new(ErrorKind::Unsupported, message)));
+        }
+        self.check_live().map_err(named)?;
+        let from = src.require(node).map_err(named)?;
+        let len_bytes = node.size_bytes();
+        let (to, merged, outputs) = match into {
+            Landing::Node => (self.require_writable(node).map_err(named)?, None, vec![node.clone()]),
+            Landing::MergeBuffer => {
+                self.device().reserve_merge_buffer(len_bytes).map_err(named)?;
+                (MERGE_LOC, Some(node.clone()), Vec::new())
+            }
+        };
+        if from == to {
+            return Ok(None);
+        }
+        let name = format!("copy {}", node.label());
+        // What it reads is another line's, so only what it writes has a place in this one.
+        let (place, lineage) = Place::between(self, &name, Vec::new(), outputs);
+        let mut builder = self.child().lineage(lineage);
+        if merged.is_some() {
+            builder = builder.merge_buffer_node(merged.clone());
+        }
+        let work = Work::Copy { source: src.clone(), from, to, len_bytes, merged };
+        Ok(Some(Routine::new(builder.build(), work, place)))
+    }
+
+    /// A child that has `node` too, with the bytes that it has in the context `src` of the same device.
+    ///
+    /// # Errors
+    /// `DuplicateNode` where this context has it; else as [`Context::device_to_device`].
+    pub fn init_from_device(&self, node: &TensorNode, src: &Context<D>) -> Result<Context<D>> {
+        src.require(node)?;
+        let child = self.extend(&[node], false)?;
+        if let Some(copy) = child.device_to_device(node, Landing::Node, src)? {
+            copy.run()?;
+        }
+        Ok(child)
+    }
+}
+
+/// Refuses a code that merges another node than the one that the context's merge buffer will hold.
+pub(crate) fn check_merge_node<D: Driver>(context: &Context<D>, node: &TensorNode) -> Result<()> {
+    match context.merge_buffer_node() {
+        Some(held) if held == node => Ok(()),
+        held => Err(merge_mismatch(context.device().name(), node, held)),
+    }
+}

@@ -1,0 +1,101 @@
+//! Copies between contexts, and the merge buffer, on both drivers.
+
+use wgslab::{Access, Context, Device, Driver, ErrorKind, KernelSpec, Landing, PoolId, TensorNode, host};
+
+use crate::{ints, open};
+
+fn add_merged(to: &TensorNode, from: &TensorNode) -> KernelSpec {
+    let text = "@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+        store_to(id.x, load_to(id.x) + load_from(id.x)); }";
+    KernelSpec::new("merge", text).tensor("to", to, Access::ReadWrite).merge_tensor("from", from).grid([7, 1, 1]).twin(
+        |args| {
+            let sums: Vec<i32> =
+                args.load::<i32>("to")?.iter().zip(args.load::<i32>("from")?).map(|(to, from)| to + from).collect();
+            args.store("to", &sums)
+        },
+    )
+}
+
+async fn merge_gradients<D: Driver>(device: &Device<D>) -> wgslab::Result<Vec<i32>> {
+    let gradient = ints("gradient", 10);
+    let mine = Context::root(device).init_from_host(&gradient, &[1; 10])?;
+    let theirs = Context::root(device).init_from_host(&gradient, &[20; 10])?;
+    let copy = mine.device_to_device(&gradient, Landing::MergeBuffer, &theirs)?.expect("there is something to move");
+    assert_eq!(copy.context().merge_buffer_node(), Some(&gradient));
+    let code = device.compile(add_merged(&gradient, &gradient)).await?;
+    let merge = copy.context().link(&code).await?;
+    assert_eq!(merge.merge_buffer_input(), Some(&gradient));
+    let early = merge.run().expect_err("nothing was copied yet");
+    assert_eq!(early.kind(), ErrorKind::MergeMismatch, "{early}");
+    assert!(early.to_string().contains("holds nothing, but node"), "{early}");
+    copy.run()?;
+    merge.run()?;
+    theirs.from_host(&gradient, &[300; 10])?;
+    copy.run()?;
+    merge.run()?;
+    let (node, loc) = device.merge_buffer().expect("a tenant");
+    assert_eq!((node, loc.pool_id, device.merge_buffer_capacity()), (gradient.clone(), PoolId::MERGE, 40));
+    device.updating_for_merge_buffer().expect("a writer").await?;
+    mine.to_host(&gradient).await
+}
+
+#[test]
+fn gradients_are_merged_on_both_drivers() {
+    let on_host = host::open(host::OpenOptions::default()).unwrap();
+    assert_eq!(pollster::block_on(merge_gradients(&on_host)).unwrap(), [321; 10]);
+    assert_eq!(pollster::block_on(merge_gradients(&open())).unwrap(), [321; 10]);
+}
+
+#[test]
+fn a_mismatch_names_both_nodes_and_the_device_at_link_and_at_run() {
+    let device = open();
+    let (x, y) = (ints("x", 4), ints("y", 400));
+    let mine = Context::root(&device).init_from_host(&x, &[1; 4]).unwrap().init_from_host(&y, &[1; 400]).unwrap();
+    let theirs = Context::root(&device).init_from_host(&x, &[2; 4]).unwrap().init_from_host(&y, &[2; 400]).unwrap();
+    let copy_x = mine.device_to_device(&x, Landing::MergeBuffer, &theirs).unwrap().unwrap();
+    let code = pollster::block_on(device.compile(add_merged(&y, &y))).unwrap();
+    let error = pollster::block_on(copy_x.context().link(&code)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::MergeMismatch);
+    let said = error.to_string();
+    let wanted = format!("link \"merge\": the merge buffer of {} holds node {x}, but node {y}", device.name());
+    assert!(said.starts_with(&wanted), "{said}");
+
+    let copy_y = mine.device_to_device(&y, Landing::MergeBuffer, &theirs).unwrap().unwrap();
+    let merge = pollster::block_on(copy_y.context().link(&code)).unwrap();
+    copy_y.run().unwrap();
+    copy_x.run().unwrap();
+    let error = merge.run().unwrap_err();
+    assert!(error.to_string().contains(&format!("holds node {x}, but node {y}")), "{error}");
+    copy_y.run().unwrap();
+    merge.run().unwrap();
+    assert_eq!(pollster::block_on(mine.to_host::<i32>(&y)).unwrap(), [3; 400]);
+    let twice = KernelSpec::new("twice", "@compute @workgroup_size(1) fn main() {}");
+    let error = pollster::block_on(device.compile(twice.merge_tensor("a", &x).merge_tensor("b", &y))).unwrap_err();
+    assert!(error.to_string().contains("merges one node"), "{error}");
+}
+
+#[test]
+fn nodes_are_copied_between_contexts() {
+    let (device, other) = (open(), open());
+    let x = ints("x", 5);
+    let theirs = Context::root(&device).init_from_host(&x, &[1, 2, 3, 4, 5]).unwrap();
+    let mine = Context::root(&device).init_from_device(&x, &theirs).unwrap();
+    theirs.from_host(&x, &[9; 5]).unwrap();
+    assert_eq!(pollster::block_on(mine.to_host::<i32>(&x)).unwrap(), [1, 2, 3, 4, 5]);
+    let copy = mine.device_to_device(&x, Landing::Node, &theirs).unwrap().unwrap();
+    copy.run().unwrap();
+    assert_eq!(pollster::block_on(mine.to_host::<i32>(&x)).unwrap(), [9; 5]);
+    assert!(mine.device_to_device(&x, Landing::Node, &mine.child().build()).unwrap().is_none(), "nothing to move");
+    assert!(mine.init_from_device(&x, &theirs).unwrap_err().to_string().contains("in the context already"));
+    let missing = Context::root(&device).device_to_device(&x, Landing::Node, &theirs).unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::UnknownNode);
+    let elsewhere = Context::root(&other).init_from_host(&x, &[0; 5]).unwrap();
+    let error = elsewhere.device_to_device(&x, Landing::Node, &theirs).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    theirs.finalize();
+    assert_eq!(copy.run().unwrap_err().kind(), ErrorKind::Disposed);
+    let kept = mine.clone();
+    mine.finalize();
+    assert_eq!(copy.run().unwrap_err().kind(), ErrorKind::Disposed);
+    assert_eq!(kept.device().report().pools.len(), 0);
+}
