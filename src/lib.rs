@@ -85,6 +85,7 @@ pub mod backend;
 pub mod web;
 
 pub use backend::compile::Code;
+pub use backend::forecast::Forecast;
 pub use backend::merge::Landing;
 pub use backend::routine::Routine;
 pub use context::lineage::RoutineId;

@@ -106,7 +106,8 @@ async fn run_on(case: &Case, host: Place, limits: Limits) -> Result<Outcome, Str
     let segment_cap_bytes = case.device.segment_cap_bytes;
     match host {
         Place::Host => {
-            let device = host::open(host::OpenOptions { segment_cap_bytes }).map_err(|error| error.to_string())?;
+            let device = host::open(host::OpenOptions { segment_cap_bytes, ..host::OpenOptions::default() })
+                .map_err(|error| error.to_string())?;
             run_case(case, &device, false).await
         }
         Place::Native | Place::NativeSwiftshader => {

@@ -2,6 +2,7 @@
 
 mod batch;
 pub mod compile;
+pub mod forecast;
 mod join;
 mod link;
 pub mod merge;

@@ -117,6 +117,14 @@ impl<D: Driver> Device<D> {
         self.record().constant_buffer_cache.iter().map(|(&node, &loc)| (node, loc)).collect()
     }
 
+    /// Gives everything back to the system that holds no slab: empty heaps, idle staging buffers. Gives the bytes.
+    ///
+    /// # Errors
+    /// `DeviceLost`.
+    pub fn trim(&self) -> Result<u64> {
+        D::trim(self.runner())
+    }
+
     /// Frees the constants that no context uses any more; gives the bytes of their pools. Without it they stay with the
     /// device, ready for the next context.
     pub fn free_unused_constants(&self) -> u64 {

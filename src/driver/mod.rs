@@ -73,6 +73,10 @@ pub trait Driver: Sized + Debug + 'static {
     fn clear_recycled(runner: &Arc<Self::Runner>, pool_id: PoolId) -> Result<()>;
     /// Frees the slab and drops its table entry.
     fn free_pool(runner: &Arc<Self::Runner>, pool_id: PoolId) -> Result<()>;
+    /// Gives everything back to the system that holds no slab; gives the bytes.
+    fn trim(runner: &Arc<Self::Runner>) -> Result<u64>;
+    /// What all slabs together may take, in bytes, if there is a bound.
+    fn budget_bytes(dev: &Self::Dev) -> Option<u64>;
     /// Zeroes exactly those bytes.
     fn memset_zero(runner: &Arc<Self::Runner>, loc: BufferLoc, len_bytes: u64) -> Result<Self::Event>;
     /// The slab of a location, and the offset in it.

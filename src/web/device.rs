@@ -40,8 +40,9 @@ async fn open_with(options: &JsValue) -> Result<On<Device<Gpu>, Device<Host>>> {
     let text = |key| field(options, key).as_string();
     let bytes = |key| field(options, key).as_f64().map(|bytes| bytes.max(0.0) as u64);
     let segment_cap_bytes = bytes("segmentCapBytes");
+    let memory_budget_bytes = bytes("memoryBudgetBytes");
     match text("driver").as_deref() {
-        Some("host") => open::open_host(host::OpenOptions { segment_cap_bytes }).map(On::Host),
+        Some("host") => open::open_host(host::OpenOptions { segment_cap_bytes, memory_budget_bytes }).map(On::Host),
         None | Some("gpu") => {
             let limits = match text("limits").as_deref() {
                 None | Some("adapter") => LimitsChoice::Adapter,
@@ -53,9 +54,15 @@ async fn open_with(options: &JsValue) -> Result<On<Device<Gpu>, Device<Host>>> {
                 _ => PowerPreference::HighPerformance,
             };
             let heap_bytes = bytes("heapBytes");
-            open::open_gpu(gpu::OpenOptions { limits, power_preference, segment_cap_bytes, heap_bytes })
-                .await
-                .map(On::Gpu)
+            open::open_gpu(gpu::OpenOptions {
+                limits,
+                power_preference,
+                segment_cap_bytes,
+                heap_bytes,
+                memory_budget_bytes,
+            })
+            .await
+            .map(On::Gpu)
         }
         Some(other) => Err(bad_argument("option driver", &[other, "; use gpu or host"])),
     }

@@ -32,7 +32,11 @@ fn on_gpu(case: &Case, limits: gpu::LimitsChoice) -> Result<Outcome, String> {
 }
 
 fn on_host(case: &Case) -> Result<Outcome, String> {
-    let device = host::open(host::OpenOptions { segment_cap_bytes: case.device.segment_cap_bytes }).unwrap();
+    let device = host::open(host::OpenOptions {
+        segment_cap_bytes: case.device.segment_cap_bytes,
+        ..host::OpenOptions::default()
+    })
+    .unwrap();
     pollster::block_on(run_case(case, &device, false))
 }
 

@@ -8,6 +8,7 @@
 mod common;
 
 mod batch;
+mod budget;
 mod cases;
 mod contexts;
 mod deps;

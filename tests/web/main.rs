@@ -70,7 +70,8 @@ async fn every_case_passes_on_the_gpu_with_the_limits_of_the_adapter() {
 #[wasm_bindgen_test]
 async fn every_case_of_the_device_layer_passes_on_the_host_driver() {
     for case in all_cases() {
-        let options = host::OpenOptions { segment_cap_bytes: case.device.segment_cap_bytes };
+        let options =
+            host::OpenOptions { segment_cap_bytes: case.device.segment_cap_bytes, ..host::OpenOptions::default() };
         let outcome = run_case(&case, &host::open(options).unwrap(), false).await;
         assert!(outcome.is_ok(), "{}: {outcome:?}", case.name);
     }

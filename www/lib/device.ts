@@ -21,8 +21,13 @@ export interface OpenOptions {
   powerPreference?: "low-power" | "high-performance";
   /** The most bytes of one slab; lowers the device's own cap. */
   segmentCapBytes?: number;
-  /** Bytes of the first heap. */
+  /** Bytes of every heap, for tests that want several; a slab that needs more gets a heap of its size. */
   heapBytes?: number;
+  /**
+   * What the device's memory may take, in bytes. WebGPU cannot say how much there is, so a page that must leave some says
+   * how much it wants; allocations over it reject or throw with `out-of-memory`, and change nothing.
+   */
+  memoryBudgetBytes?: number;
   /** Where the wasm module comes from, the first time; from beside this package if left out. */
   wasm?: WasmSource;
   /** Rejects with the signal's reason when it fires. */

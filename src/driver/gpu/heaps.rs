@@ -83,11 +83,13 @@ pub(super) struct Heaps<B> {
     cap_bytes: u64,
     /// For tests: every new heap has this size.
     fixed_bytes: Option<u64>,
+    /// What all heaps together may take.
+    budget_bytes: Option<u64>,
 }
 
 impl<B> Heaps<B> {
-    pub(super) fn new(cap_bytes: u64, fixed_bytes: Option<u64>) -> Self {
-        Self { heaps: Vec::new(), next_id: 0, cap_bytes, fixed_bytes }
+    pub(super) fn new(cap_bytes: u64, fixed_bytes: Option<u64>, budget_bytes: Option<u64>) -> Self {
+        Self { heaps: Vec::new(), next_id: 0, cap_bytes, fixed_bytes, budget_bytes }
     }
 
     pub(super) fn get(&self, id: HeapId) -> Result<&Heap<B>> {
@@ -144,7 +146,20 @@ impl<B> Heaps<B> {
         // Over the cap, or over the size that a test asked for, the heap is made to measure and holds this slab alone.
         let made_to_measure = rounded > self.cap_bytes || self.fixed_bytes.is_some();
         let least = if made_to_measure { needed } else { rounded };
-        Ok(grown.next_multiple_of(ALIGNMENT_BYTES).max(least).min(self.cap_bytes))
+        let wanted = grown.next_multiple_of(ALIGNMENT_BYTES).max(least).min(self.cap_bytes);
+        let reserved = self.reserved_bytes();
+        match self.budget_bytes {
+            Some(budget) if reserved + needed > budget => Err(Error::new(
+                ErrorKind::OutOfMemory,
+                format!(
+                    "a slab of {size_bytes} bytes finds no room in the {reserved} bytes of the device's heaps, and a heap \
+                     of {needed} more would exceed its budget of {budget}; finalize contexts, trim the device, or raise \
+                     memory_budget_bytes"
+                ),
+            )),
+            Some(budget) => Ok(wanted.min((budget - reserved) / ALIGNMENT_BYTES * ALIGNMENT_BYTES)),
+            None => Ok(wanted),
+        }
     }
 
     /// Adds an empty heap around a buffer of `size_bytes`, made for a slab of that size and alignment.
@@ -181,6 +196,11 @@ impl<B> Heaps<B> {
     /// Notes that a heap's buffer could not be created.
     pub(super) fn set_failed(&mut self, id: HeapId) {
         self.heaps.iter_mut().filter(|heap| heap.id == id).for_each(|heap| heap.failed = true);
+    }
+
+    /// Any empty heap.
+    pub(super) fn empty(&self) -> Option<HeapId> {
+        self.heaps.iter().find(|heap| heap.slab_count == 0).map(|heap| heap.id)
     }
 
     /// An empty heap that may go back to the driver. One empty heap of each class stays, so that a context that comes
@@ -226,7 +246,7 @@ mod tests {
 
     #[test]
     fn many_small_slabs_share_one_heap() {
-        let mut heaps = Heaps::new(1 << 30, None);
+        let mut heaps = Heaps::new(1 << 30, None, None);
         let slabs: Vec<_> = (0..1000).map(|_| grow_and_place(&mut heaps, 512, 256)).collect();
         assert_eq!(heaps.iter().count(), 1);
         let mut starts: Vec<_> = slabs.iter().map(|slab| slab.offset).collect();
@@ -237,7 +257,7 @@ mod tests {
 
     #[test]
     fn recycled_memory_is_not_fresh_and_the_rest_is() {
-        let mut heaps = Heaps::new(1 << 30, None);
+        let mut heaps = Heaps::new(1 << 30, None, None);
         let first = grow_and_place(&mut heaps, 1024, 256);
         assert_eq!(first.fresh_from, first.offset, "new memory is zero");
         heaps.free(first);
@@ -247,7 +267,7 @@ mod tests {
 
     #[test]
     fn larger_alignments_are_honoured() {
-        let mut heaps = Heaps::new(1 << 30, None);
+        let mut heaps = Heaps::new(1 << 30, None, None);
         grow_and_place(&mut heaps, 256, 256);
         let slab = grow_and_place(&mut heaps, 100, 4096);
         assert_eq!(slab.offset % 4096, 0);
@@ -255,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_heap_never_exceeds_what_can_be_bound() {
-        let heaps: Heaps<()> = Heaps::new(1 << 20, None);
+        let heaps: Heaps<()> = Heaps::new(1 << 20, None, None);
         assert_eq!(heaps.new_heap_bytes(256, 256).unwrap(), 1 << 20);
         assert_eq!(heaps.new_heap_bytes((1 << 20) - 512, 256).unwrap(), 1 << 20);
         let error = heaps.new_heap_bytes((1 << 20) - 511, 256).unwrap_err();
@@ -266,7 +286,7 @@ mod tests {
     fn a_heap_has_room_for_the_slab_it_was_made_for() {
         for size in (1..9_000_000u64).step_by(9_973).chain([(8 << 20) - 512, 4_096_000, 7_340_033]) {
             for (cap, fixed) in [(8 << 20, None), (1 << 30, None), (8 << 20, Some(1536))] {
-                let mut heaps: Heaps<()> = Heaps::new(cap, fixed);
+                let mut heaps: Heaps<()> = Heaps::new(cap, fixed, None);
                 if size + 2 * GUARD_BYTES <= cap / ALIGNMENT_BYTES * ALIGNMENT_BYTES {
                     grow_and_place(&mut heaps, size.next_multiple_of(256), 256);
                 }
@@ -282,7 +302,7 @@ mod tests {
             seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             (seed >> 33) % bound
         };
-        let mut heaps: Heaps<()> = Heaps::new(1 << 20, None);
+        let mut heaps: Heaps<()> = Heaps::new(1 << 20, None, None);
         let mut live: Vec<SlabRange> = Vec::new();
         for _ in 0..20_000 {
             if random(5) < 2 && !live.is_empty() {
@@ -310,7 +330,7 @@ mod tests {
 
     #[test]
     fn one_empty_heap_stays() {
-        let mut heaps = Heaps::new(1 << 30, Some(4096));
+        let mut heaps = Heaps::new(1 << 30, Some(4096), None);
         let slabs: Vec<_> = (0..3).map(|_| grow_and_place(&mut heaps, 3000, 256)).collect();
         assert_eq!(heaps.iter().count(), 3);
         slabs.into_iter().for_each(|slab| heaps.free(slab));
@@ -318,5 +338,17 @@ mod tests {
             heaps.remove(spare);
         }
         assert_eq!(heaps.iter().count(), 1);
+    }
+
+    #[test]
+    fn the_budget_makes_heaps_smaller_and_then_refuses_with_the_numbers() {
+        let mut heaps: Heaps<()> = Heaps::new(1 << 30, None, Some(1 << 20));
+        let slab = grow_and_place(&mut heaps, 600 << 10, 256);
+        assert_eq!(heaps.reserved_bytes(), 1 << 20, "the first heap would be 4 MiB");
+        let error = heaps.new_heap_bytes(600 << 10, 256).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+        assert!(error.to_string().contains("614912 more would exceed its budget of 1048576"), "{error}");
+        heaps.free(slab);
+        assert!(heaps.place(600 << 10, 256, HeapClass::Working).is_some());
     }
 }

@@ -13,7 +13,7 @@ use crate::driver::gpu::platform;
 use crate::driver::gpu::runner::{GpuRunner, State};
 use crate::driver::gpu::scope::scoped;
 use crate::driver::gpu::task::Task;
-use crate::driver::limits::ALIGNMENT_BYTES;
+use crate::driver::limits::{ALIGNMENT_BYTES, DriverMemory};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::MemoryMode;
 use crate::slab::loc::{BufferLoc, PoolId, bad_alignment, check_range, no_such_pool};
@@ -115,14 +115,34 @@ impl GpuRunner {
         state.heaps.free(range);
         self.heap_gate.failed().into_iter().for_each(|heap| state.heaps.set_failed(heap));
         while let Some(spare) = state.heaps.spare() {
-            // Recorded work may still use the buffer: it must be with the queue before the buffer is destroyed.
-            if state.is_touched(spare) && self.progress().lost().is_none() {
-                self.flush_state(&mut state)?;
-            }
-            state.heap_groups.forget(spare);
-            if let Some(heap) = state.heaps.remove(spare) {
-                platform::discard(&heap.buffer);
-            }
+            self.give_back(&mut state, spare)?;
+        }
+        Ok(())
+    }
+
+    /// Gives everything back to the driver that holds no slab: empty heaps and idle staging buffers. Gives the bytes.
+    pub(super) fn trim(&self) -> Result<u64> {
+        let before = self.memory();
+        let mut state = self.begin()?;
+        while let Some(empty) = state.heaps.empty() {
+            self.give_back(&mut state, empty)?;
+        }
+        drop(state);
+        self.staging_pool.trim();
+        let after = self.memory();
+        let taken = |memory: DriverMemory| memory.reserved_bytes + memory.staging_bytes;
+        Ok(taken(before) - taken(after))
+    }
+
+    /// Destroys an empty heap.
+    fn give_back(&self, state: &mut State, heap: HeapId) -> Result<()> {
+        // Recorded work may still use the buffer: it must be with the queue before the buffer is destroyed.
+        if state.is_touched(heap) && self.progress().lost().is_none() {
+            self.flush_state(state)?;
+        }
+        state.heap_groups.forget(heap);
+        if let Some(heap) = state.heaps.remove(heap) {
+            platform::discard(&heap.buffer);
         }
         Ok(())
     }

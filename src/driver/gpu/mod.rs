@@ -92,6 +92,14 @@ impl Driver for Gpu {
         runner.free_pool(pool_id)
     }
 
+    fn trim(runner: &Arc<GpuRunner>) -> Result<u64> {
+        runner.trim()
+    }
+
+    fn budget_bytes(dev: &GpuDev) -> Option<u64> {
+        dev.budget_bytes
+    }
+
     fn memset_zero(runner: &Arc<GpuRunner>, loc: BufferLoc, len_bytes: u64) -> Result<GpuEvent> {
         runner.zero(loc, len_bytes)
     }

@@ -44,6 +44,9 @@ pub struct OpenOptions {
     /// Gives every heap this size, in bytes, so that tests reach kernels over several heaps; a slab that needs more
     /// still gets a heap of its size.
     pub heap_bytes: Option<u64>,
+    /// What the heaps of the device may take together, in bytes. WebGPU cannot say how much memory there is, so a
+    /// program that must leave some says how much it wants; allocations over it are refused with `OutOfMemory`.
+    pub memory_budget_bytes: Option<u64>,
 }
 
 /// An opened GPU: wgpu's device and queue, with what they can do. Clones are the same device.
@@ -56,6 +59,7 @@ pub struct GpuDev {
     /// The largest heap.
     pub(super) heap_cap_bytes: u64,
     pub(super) heap_fixed_bytes: Option<u64>,
+    pub(super) budget_bytes: Option<u64>,
 }
 
 impl fmt::Debug for GpuDev {
@@ -93,7 +97,7 @@ pub(crate) async fn open(options: OpenOptions) -> Result<(GpuDev, GpuRunner)> {
         let message = format!("adapter \"{}\" refused to open a device: {}", info.name, one_line(&error.to_string()));
         Error::new(ErrorKind::NoAdapter, message)
     })?;
-    let dev = describe(device, queue, &info, segment_cap, options.heap_bytes);
+    let dev = describe(device, queue, &info, segment_cap, &options);
     let progress = Arc::new(Progress::default());
     watch(&dev.device, &progress);
     let runner = GpuRunner::new(dev.clone(), progress);
@@ -125,7 +129,7 @@ fn describe(
     queue: wgpu::Queue,
     info: &wgpu::AdapterInfo,
     segment_cap: Option<u64>,
-    heap_fixed_bytes: Option<u64>,
+    options: &OpenOptions,
 ) -> GpuDev {
     let limits = device.limits();
     // A heap is bound whole, and addressed by 32-bit byte offsets.
@@ -158,7 +162,16 @@ fn describe(
         .to_owned(),
     };
     let (limits, adapter) = (Arc::new(device_limits), Arc::new(adapter));
-    GpuDev { device, queue, limits, adapter, heap_cap_bytes, heap_fixed_bytes }
+    let OpenOptions { heap_bytes, memory_budget_bytes, .. } = *options;
+    GpuDev {
+        device,
+        queue,
+        limits,
+        adapter,
+        heap_cap_bytes,
+        heap_fixed_bytes: heap_bytes,
+        budget_bytes: memory_budget_bytes,
+    }
 }
 
 /// Takes what wgpu reports by itself: errors outside any scope, and the loss of the device.

@@ -39,6 +39,14 @@ impl StagingPool {
         self.bytes.load(std::sync::atomic::Ordering::Relaxed)
     }
 
+    /// Lets go of the idle buffers.
+    pub(super) fn trim(&self) {
+        for buffer in self.lock().drain(..) {
+            self.bytes.fetch_sub(buffer.size(), std::sync::atomic::Ordering::Relaxed);
+            platform::discard(&buffer);
+        }
+    }
+
     fn take(self: &Arc<Self>, device: &wgpu::Device, needed_bytes: u64, state: &mut State) -> Arc<Staging> {
         let size = needed_bytes.next_power_of_two().max(MIN_STAGING_BYTES);
         let idle = {

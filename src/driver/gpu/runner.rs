@@ -87,7 +87,7 @@ impl GpuRunner {
     pub(super) fn new(dev: GpuDev, progress: Arc<Progress>) -> Self {
         let params = ParamRing::new(&dev.device);
         let state = State {
-            heaps: Heaps::new(dev.heap_cap_bytes, dev.heap_fixed_bytes),
+            heaps: Heaps::new(dev.heap_cap_bytes, dev.heap_fixed_bytes, dev.budget_bytes),
             pools: SortedMap::new(),
             in_use_bytes: 0,
             peak_bytes: 0,

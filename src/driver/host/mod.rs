@@ -32,6 +32,8 @@ pub struct OpenOptions {
     /// Lowers the largest slab, in bytes (rounded down to 256), so that tests split nodes over pools without using
     /// memory.
     pub segment_cap_bytes: Option<u64>,
+    /// What the slabs of the device may take together, in bytes; allocations over it are refused with `OutOfMemory`.
+    pub memory_budget_bytes: Option<u64>,
 }
 
 /// The largest slab of the host driver: WebGPU's default binding limit less the guards of a heap, so that both drivers
@@ -43,6 +45,7 @@ const SEGMENT_CAP_BYTES: u64 = (128 << 20) - 2 * ALIGNMENT_BYTES;
 pub struct HostDev {
     limits: DeviceLimits,
     adapter: AdapterInfo,
+    budget_bytes: Option<u64>,
 }
 
 /// Opens plain memory.
@@ -70,7 +73,10 @@ pub(crate) fn open(options: &OpenOptions) -> Result<(HostDev, HostRunner)> {
         driver: env!("CARGO_PKG_VERSION").to_owned(),
         device_type: "cpu".to_owned(),
     };
-    Ok((HostDev { limits, adapter }, HostRunner::default()))
+    let budget_bytes = options.memory_budget_bytes;
+    let runner = HostRunner::default();
+    runner.lock().pools.set_budget(budget_bytes);
+    Ok((HostDev { limits, adapter, budget_bytes }, runner))
 }
 
 #[derive(Debug, Default)]
@@ -210,6 +216,15 @@ impl Driver for Host {
 
     fn free_pool(runner: &Arc<HostRunner>, pool_id: PoolId) -> Result<()> {
         runner.lock().pools.free(pool_id)
+    }
+
+    fn trim(_runner: &Arc<HostRunner>) -> Result<u64> {
+        // Slabs go back one by one, when they are freed.
+        Ok(0)
+    }
+
+    fn budget_bytes(dev: &HostDev) -> Option<u64> {
+        dev.budget_bytes
     }
 
     fn memset_zero(runner: &Arc<HostRunner>, loc: BufferLoc, len_bytes: u64) -> Result<HostEvent> {

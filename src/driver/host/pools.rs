@@ -10,14 +10,27 @@ use crate::sorted_map::SortedMap;
 pub(super) struct Pools {
     slabs: SortedMap<PoolId, Vec<u8>>,
     peak_bytes: u64,
+    budget_bytes: Option<u64>,
 }
 
 impl Pools {
+    pub(super) fn set_budget(&mut self, budget_bytes: Option<u64>) {
+        self.budget_bytes = budget_bytes;
+    }
+
     pub(super) fn alloc(&mut self, pool_id: PoolId, size_bytes: u64, alignment: u64) -> Result<()> {
         if !alignment.is_power_of_two() {
             return Err(bad_alignment(pool_id, alignment));
         }
         self.slabs.remove(&pool_id);
+        let used = self.in_use_bytes();
+        if let Some(budget) = self.budget_bytes.filter(|budget| used.saturating_add(size_bytes) > *budget) {
+            let message = format!(
+                "pool {pool_id}: a slab of {size_bytes} bytes beside the {used} in use would exceed the budget of {budget}; \
+                 finalize contexts, or raise memory_budget_bytes"
+            );
+            return Err(Error::new(ErrorKind::OutOfMemory, message));
+        }
         let mut slab = Vec::new();
         let len = usize::try_from(size_bytes).ok();
         if len.is_none_or(|len| slab.try_reserve_exact(len).is_err()) {
