@@ -88,6 +88,7 @@ pub use backend::compile::Code;
 pub use backend::forecast::Forecast;
 pub use backend::merge::Landing;
 pub use backend::routine::Routine;
+pub use backend::sequence::Sequence;
 pub use context::lineage::RoutineId;
 pub use context::{Context, ContextBuilder, CtxBuffers};
 pub use device::pools::{alloc_pool, free_pool, memset_zero, resolve_pool};

@@ -7,3 +7,4 @@ mod join;
 mod link;
 pub mod merge;
 pub mod routine;
+pub mod sequence;

@@ -194,6 +194,11 @@ impl<D: Driver> Routine<D> {
     /// # Errors
     /// `KernelInterface` for a static that is missing, unknown or given twice; else as [`Routine::run`].
     pub fn run_with(&self, statics: &[(&str, i32)]) -> Result<Event<D>> {
+        self.run_values(&self.static_values(statics)?)
+    }
+
+    /// The values of the statics in the order of [`Routine::bindings`].
+    pub(crate) fn static_values(&self, statics: &[(&str, i32)]) -> Result<Vec<i32>> {
         let names = self.bindings();
         let mut values = vec![None; names.len()];
         for (name, value) in statics {
@@ -208,8 +213,7 @@ impl<D: Driver> Routine<D> {
         if let Some(name) = missing {
             return Err(self.static_error(&format!("static \"{name}\" is missing")));
         }
-        let values: Vec<i32> = values.into_iter().flatten().collect();
-        self.run_values(&values)
+        Ok(values.into_iter().flatten().collect())
     }
 
     /// Records one run with the values of the statics, in the order of [`Routine::bindings`].

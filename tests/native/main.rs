@@ -18,6 +18,7 @@ mod loss;
 mod merge;
 mod planner;
 mod runner;
+mod sequence;
 mod twins;
 
 use wgslab::{Access, Context, DType, Device, KernelSpec, Routine, TensorNode, gpu};
