@@ -1,14 +1,16 @@
 //! The slab interface of the signature: allocate, free, zero and resolve a pool of a device.
 
 use crate::device::Device;
+use crate::driver::limits::ALIGNMENT_BYTES;
 use crate::driver::{Driver, SlabRef};
 use crate::error::Result;
 use crate::event::Event;
 use crate::node::MemoryMode;
 use crate::slab::loc::{BufferLoc, PoolId, no_such_pool};
+use crate::slab::plan::padded_bytes;
 
-/// Allocates the slab of `pool_id`; an existing slab under the id is freed first. `size_bytes` is rounded up to the
-/// driver's granularity, `alignment` is in bytes, a power of two. The contents are unspecified until they are written
+/// Allocates the slab of `pool_id`; an existing slab under the id is freed first. `size_bytes` is rounded up to a
+/// multiple of 256, `alignment` is in bytes, a power of two. The contents are unspecified until they are written
 /// or zeroed. Contexts allocate by themselves; this is for those who place tensors on their own.
 ///
 /// # Errors
@@ -20,6 +22,8 @@ pub fn alloc_pool<D: Driver>(
     alignment: u64,
     mode: Option<MemoryMode>,
 ) -> Result<()> {
+    // The same on every driver, so that the same ranges are inside everywhere.
+    let size_bytes = padded_bytes(size_bytes, ALIGNMENT_BYTES).unwrap_or(size_bytes);
     D::alloc_pool(device.runner(), pool_id, size_bytes, alignment, mode).map_err(|e| e.context(device.name()))?;
     let mut record = device.record();
     record.pool_freed(pool_id);

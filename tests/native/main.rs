@@ -16,6 +16,7 @@ mod errors;
 mod layering;
 mod loss;
 mod merge;
+mod model;
 mod planner;
 mod runner;
 mod sequence;
