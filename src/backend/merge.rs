@@ -27,13 +27,13 @@ impl<D: Driver> Context<D> {
     /// merges it (see [`crate::KernelSpec::merge_tensor`]) links there.
     ///
     /// # Errors
-    /// `UnknownNode` where a context does not have the node; `Unsupported` for contexts of two devices, between which
-    /// bytes go through the host; `OutOfMemory`, `Disposed`, `DeviceLost`.
+    /// `UnknownNode` where a context does not have the node; `Unsupported` for contexts of two devices: see
+    /// [`Context::copy_from`]; `OutOfMemory`, `Disposed`, `DeviceLost`.
     pub fn device_to_device(&self, node: &TensorNode, into: Landing, src: &Context<D>) -> Result<Option<Routine<D>>> {
         let named = |error: Error| error.context(format_args!("copy {node}"));
         if self.device() != src.device() {
             let message = format!(
-                "the contexts are on {} and {}; read it from one and upload it to the other",
+                "the contexts are on {} and {}; use copy_from, which goes through the host",
                 src.device().name(),
                 self.device().name()
             );

@@ -1,5 +1,6 @@
 //! From a program to work: compile → code, link → routine, run → event.
 
+mod across;
 mod batch;
 pub mod compile;
 pub mod forecast;

@@ -99,3 +99,43 @@ fn nodes_are_copied_between_contexts() {
     assert_eq!(copy.run().unwrap_err().kind(), ErrorKind::Disposed);
     assert_eq!(kept.device().report().pools.len(), 0);
 }
+
+#[test]
+fn nodes_travel_between_devices_and_drivers_in_pieces() {
+    let (one, two) = (open(), open());
+    let on_host = host::open(host::OpenOptions::default()).unwrap();
+    // Nine pieces and a bit, an odd number of bytes.
+    let x = TensorNode::new("x", wgslab::DType::U8, [9 * (4 << 20) + 4321]);
+    let data: Vec<u8> = (0..x.element_len()).map(|index| ((index * 2_654_435_761) >> 13) as u8).collect();
+    let start = Context::root(&one).init_from_host(&x, &data).unwrap();
+    let there = pollster::block_on(Context::root(&two).init_from_other(&x, &start)).unwrap();
+    let home = pollster::block_on(Context::root(&on_host).init_from_other(&x, &there)).unwrap();
+    assert!(pollster::block_on(home.to_host::<u8>(&x)).unwrap() == data, "bytes changed on the way");
+    start.zero(&x, 0, x.size_bytes()).unwrap();
+    pollster::block_on(start.copy_from(&x, Landing::Node, &home)).unwrap();
+    assert!(pollster::block_on(start.to_host::<u8>(&x)).unwrap() == data, "bytes changed on the way back");
+    let staging = one.report().staging_bytes.max(two.report().staging_bytes);
+    println!("{} bytes moved with at most {staging} bytes of staging", x.size_bytes());
+    assert!(staging <= 100 << 20);
+    assert!(pollster::block_on(there.init_from_other(&x, &start)).is_err(), "it is there already");
+}
+
+#[test]
+fn gradients_of_another_device_are_merged() {
+    let (one, two) = (open(), open());
+    let gradient = ints("gradient", 10);
+    let mine = Context::root(&one).init_from_host(&gradient, &[1; 10]).unwrap();
+    let theirs = Context::root(&two).init_from_host(&gradient, &[20; 10]).unwrap();
+    let code = pollster::block_on(one.compile(add_merged(&gradient, &gradient))).unwrap();
+    let carrying = mine.child().merge_buffer_node(Some(gradient.clone())).build();
+    for round in 1..=3 {
+        pollster::block_on(mine.copy_from(&gradient, Landing::MergeBuffer, &theirs)).unwrap();
+        let merge = pollster::block_on(carrying.link(&code)).unwrap();
+        merge.run().unwrap();
+        assert_eq!(pollster::block_on(mine.to_host::<i32>(&gradient)).unwrap(), [1 + round * 20; 10]);
+    }
+    two.destroy();
+    let error = pollster::block_on(mine.copy_from(&gradient, Landing::Node, &theirs)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::DeviceLost);
+    assert!(error.to_string().starts_with(&format!("copy {gradient} from gpu:0:")), "{error}");
+}
