@@ -16,7 +16,6 @@ import { cli, Failure, isMain, main, must, ROOT, run, say, seconds } from "./lib
 import { lockedVersion, wasmBindgen } from "./lib/tools.mjs";
 import { setup } from "./setup.mjs";
 
-const CRATE_WASM = join(ROOT, "target/wasm32-unknown-unknown/web/wgslab.wasm");
 const PKG = join(ROOT, "www/pkg");
 const SIZES = join(PKG, "sizes.json");
 const SITE = join(ROOT, "www/site");
@@ -93,21 +92,28 @@ async function crateToWasm() {
   if (check.code !== 0) throw new Failure(`cargo ${args.join(" ")}\n${check.output.trimEnd()}`);
 }
 
+/** Where cargo puts what it builds: its configuration and the environment may say so. */
+async function targetFolder() {
+  const { stdout } = await must("cargo", ["metadata", "--format-version", "1", "--no-deps", "--offline"]);
+  return JSON.parse(stdout).target_directory;
+}
+
 /** Runs wasm-bindgen and wasm-opt; false when their input is what it was. */
 async function wasmToPkg() {
   const cliPath = await wasmBindgen();
   if (!cliPath) throw new Failure("build: no wasm-bindgen of the crate's version; run `node scripts/setup.mjs`");
   const wasm = join(PKG, "wgslab_bg.wasm");
+  const crateWasm = join(await targetFolder(), "wasm32-unknown-unknown/web/wgslab.wasm");
   const stampFile = join(PKG, "stamp");
   const binaryen = JSON.parse(await readFile(join(ROOT, "node_modules/binaryen/package.json"), "utf8")).version;
   const stamp = createHash("sha256")
-    .update(await readFile(CRATE_WASM))
+    .update(await readFile(crateWasm))
     .update(JSON.stringify([lockedVersion("wasm-bindgen"), binaryen, WASM_OPT]))
     .digest("hex");
   if (existsSync(stampFile) && (await readFile(stampFile, "utf8")) === stamp) return false;
 
   await rm(PKG, { recursive: true, force: true });
-  await must(cliPath, [CRATE_WASM, "--target", "web", "--typescript", "--out-dir", PKG, "--out-name", "wgslab"]);
+  await must(cliPath, [crateWasm, "--target", "web", "--typescript", "--out-dir", PKG, "--out-name", "wgslab"]);
   await must(process.execPath, [join(ROOT, "node_modules/binaryen/bin/wasm-opt"), ...WASM_OPT, wasm, "-o", wasm]);
   await writeFile(SIZES, JSON.stringify(await wasmSizes()));
   await writeFile(stampFile, stamp);

@@ -1,4 +1,4 @@
-//! Compiling: context-free. The same text for the same tensors is compiled once per device.
+//! Compiling: context-free. Codes with the same text for the same kinds of tensors share one pipeline.
 
 use std::fmt;
 use std::sync::Arc;

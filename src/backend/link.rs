@@ -4,11 +4,11 @@
 use crate::backend::compile::Code;
 use crate::backend::merge::{MERGE_LOC, check_merge_node};
 use crate::backend::routine::{Place, Routine, Work};
-use crate::context::Context;
+use crate::context::{Context, CtxBuffers};
 use crate::driver::Driver;
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::TensorNode;
-use crate::wgsl::spec::{Access, KernelTensor};
+use crate::wgsl::spec::{Access, KernelSpec, KernelTensor};
 
 impl<D: Driver> Context<D> {
     /// Links a code into this context. The routine's context is a child of it, with the nodes that the code creates.
@@ -58,8 +58,12 @@ pub(crate) fn add_delta<'a, D: Driver>(
     if let Some(node) = code.spec().merge_input() {
         check_merge_node(context, node)?;
     }
-    for tensor in code.spec().tensors.iter().filter(|tensor| !tensor.merged) {
-        if context.loc(&tensor.node).is_some() || delta.contains(&&tensor.node) {
+    add_missing(context.ctx_buffers(), code.spec(), delta)
+}
+
+fn add_missing<'a>(buffers: &CtxBuffers, spec: &'a KernelSpec, delta: &mut Vec<&'a TensorNode>) -> Result<()> {
+    for tensor in spec.tensors.iter().filter(|tensor| !tensor.merged) {
+        if buffers.contains_key(&tensor.node.id()) || delta.contains(&&tensor.node) {
             continue;
         }
         if tensor.access != Access::Write {

@@ -54,7 +54,7 @@ impl<D: Driver> Context<D> {
         }
         let name = format!("copy {}", node.label());
         // What it reads is another line's, so only what it writes has a place in this one.
-        let (place, lineage) = Place::between(self, &name, Vec::new(), outputs);
+        let (place, lineage) = Place::between(self.lineage(), &name, Vec::new(), outputs);
         let mut builder = self.child().lineage(lineage);
         if merged.is_some() {
             builder = builder.merge_buffer_node(merged.clone());

@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::node::{NodeId, TensorNode};
 use crate::slab::loc::BufferLoc;
-use crate::wgsl::spec::Access;
+use crate::wgsl::spec::{Access, KernelSpec};
 
 /// A linked kernel. Cheap to clone; it keeps its context.
 pub struct Routine<D: Driver> {
@@ -57,12 +57,13 @@ pub(crate) struct Place {
 impl Place {
     /// The place behind `context` of a kernel, and the lineage behind that.
     pub(crate) fn behind<D: Driver>(context: &Context<D>, code: &Code<D>) -> (Self, Lineage) {
-        Self::between(context, code.name(), nodes_with(code, Access::reads), nodes_with(code, Access::writes))
+        let (inputs, outputs) = (nodes_with(code.spec(), Access::reads), nodes_with(code.spec(), Access::writes));
+        Self::between(context.lineage(), code.name(), inputs, outputs)
     }
 
-    /// The place behind `context` of something that reads and writes those nodes, and the lineage behind that.
-    pub(crate) fn between<D: Driver>(
-        context: &Context<D>,
+    /// The place behind a lineage of something that reads and writes those nodes, and the lineage behind that.
+    pub(crate) fn between(
+        before: &Lineage,
         name: &str,
         inputs: Vec<TensorNode>,
         outputs: Vec<TensorNode>,
@@ -71,16 +72,16 @@ impl Place {
         let ids = |nodes: &[TensorNode]| nodes.iter().map(|node| node.root().id()).collect::<Vec<_>>();
         let (read, written) = (ids(&inputs), ids(&outputs));
         let mark = Arc::new(Mark::new(RoutineId(NEXT_ID.fetch_add(1, Ordering::Relaxed)), name));
-        let deps = context.lineage().deps(&read, &written);
-        let lineage = context.lineage().after(&Arc::downgrade(&mark), &read, &written);
+        let deps = before.deps(&read, &written);
+        let lineage = before.after(&Arc::downgrade(&mark), &read, &written);
         (Self { mark, deps, inputs, outputs, written }, lineage)
     }
 }
 
 /// The nodes of a code's tensors with such an access, each once; not the merge buffer's.
-fn nodes_with<D: Driver>(code: &Code<D>, wanted: fn(Access) -> bool) -> Vec<TensorNode> {
+fn nodes_with(spec: &KernelSpec, wanted: fn(Access) -> bool) -> Vec<TensorNode> {
     let mut nodes: Vec<TensorNode> = Vec::new();
-    for tensor in code.spec().tensors.iter().filter(|tensor| !tensor.merged && wanted(tensor.access)) {
+    for tensor in spec.tensors.iter().filter(|tensor| !tensor.merged && wanted(tensor.access)) {
         if !nodes.contains(&tensor.node) {
             nodes.push(tensor.node.clone());
         }
@@ -124,15 +125,7 @@ impl<D: Driver> Routine<D> {
     }
 
     fn check_deps(&self) -> Result<()> {
-        if self.can_run() {
-            return Ok(());
-        }
-        let missing: Vec<_> = self.execution_deps().iter().map(|(id, name)| format!("{id}\"{name}\"")).collect();
-        let message = format!(
-            "{} must run first: it was linked before and touches the same nodes; run it, or drop it",
-            missing.join(" and ")
-        );
-        Err(Error::new(ErrorKind::NotRun, message))
+        if self.can_run() { Ok(()) } else { Err(must_wait(&self.execution_deps())) }
     }
 
     /// The context with the nodes that the routine creates. Finalizing it ends the routine.
@@ -254,11 +247,23 @@ impl<D: Driver> Routine<D> {
     }
 
     fn static_error(&self, what: &str) -> Error {
-        let names = self.bindings();
-        let wants =
-            if names.is_empty() { "it has no statics".to_owned() } else { format!("it wants {}", names.join(", ")) };
-        Error::new(ErrorKind::KernelInterface, format!("run \"{}\": {what}; {wants}", self.name()))
+        static_error(self.name(), self.bindings(), what)
     }
+}
+
+fn static_error(name: &str, wanted: &[String], what: &str) -> Error {
+    let wants =
+        if wanted.is_empty() { "it has no statics".to_owned() } else { format!("it wants {}", wanted.join(", ")) };
+    Error::new(ErrorKind::KernelInterface, format!("run \"{name}\": {what}; {wants}"))
+}
+
+fn must_wait(deps: &[(RoutineId, String)]) -> Error {
+    let missing: Vec<_> = deps.iter().map(|(id, name)| format!("{id}\"{name}\"")).collect();
+    let message = format!(
+        "{} must run first: it was linked before and touches the same nodes; run it, or drop it",
+        missing.join(" and ")
+    );
+    Error::new(ErrorKind::NotRun, message)
 }
 
 impl<D: Driver> Clone for Routine<D> {

@@ -1,13 +1,13 @@
 //! Extending a context: new nodes go, in order, into slabs of their own that the child owns.
 
-use crate::context::{Context, ContextBuilder};
+use crate::context::{Context, ContextBuilder, CtxBuffers};
 use crate::device::Device;
 use crate::device::pools::{alloc_pool, free_pool};
 use crate::driver::Driver;
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::{MemoryMode, TensorNode};
 use crate::slab::loc::{BufferLoc, PoolId};
-use crate::slab::plan::{PlanNode, plan_segments};
+use crate::slab::plan::{PlanLimits, PlanNode, SegmentPlan, plan_segments};
 use crate::sorted_map::SortedMap;
 
 impl<D: Driver> Context<D> {
@@ -27,7 +27,7 @@ impl<D: Driver> Context<D> {
         zeroed: bool,
     ) -> Result<Context<D>> {
         self.check_live()?;
-        check_absent(self, nodes)?;
+        check_absent(self.ctx_buffers(), nodes)?;
         let device = self.device();
         let first = device.next_pool_id();
         let mut delta = Delta { device, held: Vec::new(), places: Vec::new(), minted: Vec::new() };
@@ -45,10 +45,10 @@ impl<D: Driver> Context<D> {
     }
 }
 
-fn check_absent<D: Driver>(context: &Context<D>, nodes: &[&TensorNode]) -> Result<()> {
+fn check_absent(buffers: &CtxBuffers, nodes: &[&TensorNode]) -> Result<()> {
     let mut seen = SortedMap::new();
     for node in nodes {
-        if let Some(loc) = context.loc(node) {
+        if let Some((_, loc)) = buffers.get(&node.id()) {
             let message = format!("node {node} is in the context already, at {loc}; write to it with from_host");
             return Err(Error::new(ErrorKind::DuplicateNode, message));
         }
@@ -58,6 +58,13 @@ fn check_absent<D: Driver>(context: &Context<D>, nodes: &[&TensorNode]) -> Resul
         }
     }
     Ok(())
+}
+
+fn plan_nodes(nodes: &[&TensorNode], limits: PlanLimits) -> Result<SegmentPlan> {
+    let names: Vec<String> = nodes.iter().map(ToString::to_string).collect();
+    let plan_nodes: Vec<_> =
+        nodes.iter().zip(&names).map(|(node, name)| PlanNode { name, size_bytes: node.size_bytes() }).collect();
+    plan_segments(&plan_nodes, limits)
 }
 
 /// Pools and places on their way into a context.
@@ -89,13 +96,10 @@ impl<D: Driver> Delta<'_, D> {
 
     fn place(&mut self, nodes: &[&TensorNode], mode: MemoryMode, zeroed: bool) -> Result<()> {
         let limits = self.device.limits().plan();
-        let names: Vec<String> = nodes.iter().map(ToString::to_string).collect();
-        let plan_nodes: Vec<_> =
-            nodes.iter().zip(&names).map(|(node, name)| PlanNode { name, size_bytes: node.size_bytes() }).collect();
-        let plan = plan_segments(&plan_nodes, limits).map_err(|error| error.context(self.device.name()))?;
+        let plan = plan_nodes(nodes, limits).map_err(|error| error.context(self.device.name()))?;
         let mut segments = Vec::with_capacity(plan.segment_sizes_bytes.len());
         for &size_bytes in &plan.segment_sizes_bytes {
-            let pool_id = self.device.record().mint_pool_id();
+            let pool_id = self.device.record().mint_pool_id()?;
             self.minted.push(pool_id);
             alloc_pool(self.device, pool_id, size_bytes, limits.alignment_bytes, Some(mode))?;
             self.held.push(pool_id);

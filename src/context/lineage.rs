@@ -77,7 +77,8 @@ impl Lineage {
             touched.writer.iter().for_each(&mut add);
         }
         for touched in writes.iter().filter_map(|node| self.nodes.get(node)) {
-            touched.writer.iter().chain(&touched.readers).for_each(&mut add);
+            touched.writer.iter().for_each(&mut add);
+            touched.readers.iter().for_each(&mut add);
         }
         deps
     }

@@ -141,14 +141,18 @@ impl<D: Driver> Context<D> {
     /// Where a node is, or an error that names it.
     pub(crate) fn require(&self, node: &TensorNode) -> Result<BufferLoc> {
         self.check_live()?;
-        self.loc(node).ok_or_else(|| {
-            let message = format!(
-                "node {node} is not in the context, which has {} nodes; upload it or link a routine that creates it",
-                self.ctx_buffers().len()
-            );
-            Error::new(ErrorKind::UnknownNode, message)
-        })
+        locate(self.ctx_buffers(), node)
     }
+}
+
+fn locate(buffers: &CtxBuffers, node: &TensorNode) -> Result<BufferLoc> {
+    buffers.get(&node.id()).map(|(_, loc)| *loc).ok_or_else(|| {
+        let message = format!(
+            "node {node} is not in the context, which has {} nodes; upload it or link a routine that creates it",
+            buffers.len()
+        );
+        Error::new(ErrorKind::UnknownNode, message)
+    })
 }
 
 impl<D: Driver> ContextBuilder<D> {

@@ -13,11 +13,7 @@ impl<D: Driver> Device<D> {
         if size_bytes <= self.merge_buffer_capacity() {
             return Ok(());
         }
-        alloc_pool(self, PoolId::MERGE, size_bytes, self.limits().alignment_bytes, None)?;
-        let mut record = self.record();
-        record.merge_buffer = None;
-        record.merge_buffer_capacity = size_bytes;
-        Ok(())
+        alloc_pool(self, PoolId::MERGE, size_bytes, self.limits().alignment_bytes, None)
     }
 
     /// Notes the tenant of the merge buffer, and the work that puts it there.

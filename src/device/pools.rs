@@ -3,7 +3,7 @@
 use crate::device::Device;
 use crate::driver::limits::ALIGNMENT_BYTES;
 use crate::driver::{Driver, SlabRef};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::node::MemoryMode;
 use crate::slab::loc::{BufferLoc, PoolId, no_such_pool};
@@ -22,13 +22,25 @@ pub fn alloc_pool<D: Driver>(
     alignment: u64,
     mode: Option<MemoryMode>,
 ) -> Result<()> {
-    // The same on every driver, so that the same ranges are inside everywhere.
-    let size_bytes = padded_bytes(size_bytes, ALIGNMENT_BYTES).unwrap_or(size_bytes);
+    let size_bytes = checked_size(pool_id, size_bytes).map_err(|error| error.context(device.name()))?;
     D::alloc_pool(device.runner(), pool_id, size_bytes, alignment, mode).map_err(|e| e.context(device.name()))?;
     let mut record = device.record();
     record.pool_freed(pool_id);
     record.pool_allocated(pool_id, size_bytes);
+    if pool_id == PoolId::MERGE {
+        record.vacate_merge_buffer(size_bytes);
+    }
     Ok(())
+}
+
+/// The size of a slab, rounded up: the same on every driver, so that the same ranges are inside everywhere.
+fn checked_size(pool_id: PoolId, size_bytes: u64) -> Result<u64> {
+    let refused = |what: &str| Error::new(ErrorKind::LimitExceeded, format!("pool {pool_id}: {what}"));
+    if pool_id.0 == u32::MAX {
+        return Err(refused("pool ids end before 4294967295; use another"));
+    }
+    padded_bytes(size_bytes, ALIGNMENT_BYTES)
+        .ok_or_else(|| refused(&format!("{size_bytes} bytes are more than any device has; ask for less")))
 }
 
 /// Frees the slab of `pool_id` and drops its table entry.

@@ -1,5 +1,6 @@
 //! What the shared layer keeps of a device: pool ids, who lives where, and who wrote last.
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::node::{NodeId, TensorNode};
 use crate::slab::loc::{BufferLoc, PoolId};
 use crate::slab::report::{NodeReport, PoolReport};
@@ -41,10 +42,15 @@ impl Record {
     }
 
     /// Takes the next pool id.
-    pub(crate) fn mint_pool_id(&mut self) -> PoolId {
+    pub(crate) fn mint_pool_id(&mut self) -> Result<PoolId> {
         let id = self.next_pool_id;
-        self.next_pool_id = PoolId(id.0 + 1);
-        id
+        let next = id.0.checked_add(1).ok_or_else(|| {
+            let message =
+                "the device has given out all of its 4294967295 pool ids, which are never reused; open a new one";
+            Error::new(ErrorKind::LimitExceeded, message)
+        })?;
+        self.next_pool_id = PoolId(next);
+        Ok(id)
     }
 
     /// Gives back the `count` ids from `first` on, after a refused allocation, so that a refusal changes no later
@@ -67,6 +73,12 @@ impl Record {
             }
             self.constant_buffer_cache.take_if(|loc| loc.pool_id == pool_id);
         }
+    }
+
+    /// The merge buffer was made anew: nobody is in it.
+    pub(super) fn vacate_merge_buffer(&mut self, capacity: u64) {
+        self.merge_buffer = None;
+        self.merge_buffer_capacity = capacity;
     }
 
     /// Keeps a pool, on behalf of a context or of the cache of constants.

@@ -9,7 +9,7 @@ use crate::driver::Driver;
 use crate::driver::bytes::Bytes;
 use crate::driver::gpu::{Gpu, GpuReadback};
 use crate::driver::host::{Host, HostReadback};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::node::TensorNode;
 use crate::transfer::check_len;
@@ -146,19 +146,9 @@ impl RawContext {
     /// Links a code; resolves with a `RawRoutine`.
     #[wasm_bindgen(unchecked_return_type = "Promise<RawRoutine>")]
     pub fn link(&self, code: &RawCode) -> Promise {
-        match (&self.on, &code.on) {
-            (On::Gpu(context), On::Gpu(code)) => {
-                let (context, code) = (context.clone(), code.clone());
-                promise(async move { context.link(&code).await.map(|routine| RawRoutine::new(On::Gpu(routine))) })
-            }
-            (On::Host(context), On::Host(code)) => {
-                let (context, code) = (context.clone(), code.clone());
-                promise(async move { context.link(&code).await.map(|routine| RawRoutine::new(On::Host(routine))) })
-            }
-            _ => promise::<JsValue>(async {
-                Err(bad_argument("code", &["it was compiled for a device of another driver"]))
-            }),
-        }
+        let On::Gpu(context) = &self.on else { return promise::<JsValue>(async { Err(other_driver()) }) };
+        let (context, code) = (context.clone(), code.code.clone());
+        promise(async move { context.link(&code).await.map(|routine| RawRoutine { routine }) })
     }
 
     /// A child with the same nodes.
@@ -176,6 +166,13 @@ impl RawContext {
     pub fn is_finalized(&self) -> bool {
         on!(&self.on, context => context.is_finalized())
     }
+}
+
+fn other_driver() -> Error {
+    Error::new(
+        ErrorKind::KernelInterface,
+        "the code was compiled for a device of another driver; compile it for this one",
+    )
 }
 
 fn seq<D: Driver>(event: Result<Event<D>>) -> Result<f64> {

@@ -9,7 +9,7 @@ use crate::device::pools::{alloc_pool, free_pool, memset_zero};
 use crate::device::{Device, open};
 use crate::driver::gpu::{self, Gpu, LimitsChoice, PowerPreference};
 use crate::driver::host::{self, Host};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::node::MemoryMode;
 use crate::slab::loc::PoolId;
 use crate::web::context::RawContext;
@@ -36,6 +36,10 @@ fn field(object: &JsValue, key: &str) -> JsValue {
     Reflect::get(object, &key.into()).unwrap_or(JsValue::UNDEFINED)
 }
 
+fn bad_option(name: &str, value: &str, choices: &str) -> Error {
+    Error::new(ErrorKind::Unsupported, ["option ", name, ": \"", value, "\"; use ", choices].concat())
+}
+
 async fn open_with(options: &JsValue) -> Result<On<Device<Gpu>, Device<Host>>> {
     let text = |key| field(options, key).as_string();
     let bytes = |key| field(options, key).as_f64().map(|bytes| bytes.max(0.0) as u64);
@@ -47,7 +51,7 @@ async fn open_with(options: &JsValue) -> Result<On<Device<Gpu>, Device<Host>>> {
             let limits = match text("limits").as_deref() {
                 None | Some("adapter") => LimitsChoice::Adapter,
                 Some("default") => LimitsChoice::Default,
-                Some(other) => return Err(bad_argument("option limits", &[other, "; use adapter or default"])),
+                Some(other) => return Err(bad_option("limits", other, "adapter or default")),
             };
             let power_preference = match text("powerPreference").as_deref() {
                 Some("low-power") => PowerPreference::LowPower,
@@ -64,7 +68,7 @@ async fn open_with(options: &JsValue) -> Result<On<Device<Gpu>, Device<Host>>> {
             .await
             .map(On::Gpu)
         }
-        Some(other) => Err(bad_argument("option driver", &[other, "; use gpu or host"])),
+        Some(other) => Err(bad_option("driver", other, "gpu or host")),
     }
 }
 
@@ -196,11 +200,14 @@ impl RawDevice {
         match &self.on {
             On::Gpu(device) => {
                 let device = device.clone();
-                promise(async move { device.compile(spec?).await.map(|code| RawCode::new(On::Gpu(code))) })
+                promise(async move { device.compile(spec?).await.map(|code| RawCode { code }) })
             }
             On::Host(device) => {
                 let device = device.clone();
-                promise(async move { device.compile(spec?).await.map(|code| RawCode::new(On::Host(code))) })
+                // Without a twin, which JavaScript cannot give, the host driver says why it refuses.
+                promise::<JsValue>(async move {
+                    device.compile(spec?).await.and_then(|_| Err(Error::bug("a code without a twin")))
+                })
             }
         }
     }

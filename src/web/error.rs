@@ -5,6 +5,7 @@ use serde::Serialize;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
+use crate::driver::maybe_send::BoxFuture;
 use crate::error::{Error, ErrorKind, Result};
 
 pub(super) fn to_js(error: &Error) -> JsValue {
@@ -31,7 +32,12 @@ pub(super) fn js<T>(result: Result<T>) -> std::result::Result<T, JsValue> {
 
 /// The result of an asynchronous export.
 pub(super) fn promise<T: Into<JsValue>>(work: impl Future<Output = Result<T>> + 'static) -> Promise {
-    future_to_promise(async move { js(work.await).map(Into::into) })
+    boxed_promise(Box::pin(async move { work.await.map(Into::into) }))
+}
+
+/// The machinery of a promise, once for all of them.
+fn boxed_promise(work: BoxFuture<Result<JsValue>>) -> Promise {
+    future_to_promise(async move { js(work.await) })
 }
 
 /// A JavaScript value that is not what the export wants: our TypeScript is wrong, or was bypassed.

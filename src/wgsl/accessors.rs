@@ -29,6 +29,10 @@ pub fn module_text(spec: &KernelSpec, pattern: &Pattern) -> String {
         let binding = pattern.binding_of_tensor[word] as usize;
         tensor_accessors(&mut out, tensor, word, binding, bindings[binding]);
     }
+    let is_f16 = |tensor: &KernelTensor| tensor.node.dtype() == DType::F16 && tensor.access.writes();
+    if spec.tensors.iter().any(is_f16) {
+        out.push_str(F16_BITS);
+    }
     for (index, name) in spec.statics.iter().enumerate() {
         let word = param_word(spec.tensors.len() + index);
         let _ = writeln!(out, "fn static_{name}() -> i32 {{ return bitcast<i32>({word}); }}");
@@ -40,6 +44,18 @@ pub fn module_text(spec: &KernelSpec, pattern: &Pattern) -> String {
 pub fn param_slot_bytes(spec: &KernelSpec) -> u64 {
     (spec.param_words() as u64 * 4).max(1).next_multiple_of(256)
 }
+
+/// To nearest even, by integers: `pack2x16float` of what f16 cannot hold is whatever the driver likes (NaN in Chromium on
+/// SwiftShader). Above 65520 is infinity; below 2^-14 the mantissa counts multiples of 2^-24.
+const F16_BITS: &str = "fn wgslab_f16(v: f32) -> u32 {
+  let sign = (bitcast<u32>(v) >> 16u) & 0x8000u;
+  let a = bitcast<u32>(v) & 0x7fffffffu;
+  if (a > 0x7f800000u) { return sign | 0x7e00u; }
+  if (a >= 0x477ff000u) { return sign | 0x7c00u; }
+  if (a < 0x38800000u) { return sign | u32(round(bitcast<f32>(a) * 16777216.0)); }
+  return sign | ((a + 0xfffu + ((a >> 13u) & 1u) - 0x38000000u) >> 13u);
+}
+";
 
 /// What a binding is declared as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,7 +179,7 @@ fn store_statement(dtype: DType, heap: &str, kind: BindingType) -> String {
         };
     }
     let bits = match dtype {
-        DType::F16 => "pack2x16float(vec2<f32>(v, 0.0))".to_owned(),
+        DType::F16 => "wgslab_f16(v)".to_owned(),
         // To nearest even, by integers; a NaN must not round to infinity.
         DType::BF16 => "select((bitcast<u32>(v) + 0x7fffu + ((bitcast<u32>(v) >> 16u) & 1u)) >> 16u, 0x7fc0u, \
              (bitcast<u32>(v) & 0x7fffffffu) > 0x7f800000u)"

@@ -18,14 +18,44 @@ pub fn check(spec: &KernelSpec, limits: &DeviceLimits) -> Result<()> {
     check_limits(spec, limits)
 }
 
+/// Names of WGSL that the generated accessors use: an author's declaration would take their place.
+const USED_BY_ACCESSORS: [&str; 22] = [
+    "array",
+    "atomic",
+    "atomicAdd",
+    "atomicAnd",
+    "atomicCompareExchangeWeak",
+    "atomicLoad",
+    "atomicMax",
+    "atomicMin",
+    "atomicOr",
+    "atomicStore",
+    "bitcast",
+    "bool",
+    "extractBits",
+    "f32",
+    "i32",
+    "max",
+    "min",
+    "round",
+    "select",
+    "u32",
+    "unpack2x16float",
+    "vec4",
+];
+
 fn interface(message: String) -> Error {
     Error::new(ErrorKind::KernelInterface, message)
 }
 
 fn check_names(spec: &KernelSpec) -> Result<()> {
     let mut seen: Vec<&str> = Vec::new();
-    let names = spec.tensors.iter().map(|tensor| ("tensor", tensor.name.as_str()));
-    for (what, name) in names.chain(spec.statics.iter().map(|name| ("static", name.as_str()))) {
+    let tensor_count = spec.tensors.len();
+    for index in 0..tensor_count + spec.statics.len() {
+        let (what, name) = match spec.tensors.get(index) {
+            Some(tensor) => ("tensor", tensor.name.as_str()),
+            None => ("static", spec.statics[index - tensor_count].as_str()),
+        };
         let plain =
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !name.ends_with("__");
         if !plain {
@@ -44,6 +74,15 @@ fn check_names(spec: &KernelSpec) -> Result<()> {
         return Err(interface("a kernel merges one node, since the merge buffer has one tenant; split it".to_owned()));
     }
     for tensor in &spec.tensors {
+        if tensor.node.element_len() > u64::from(u32::MAX) {
+            let message = format!(
+                "tensor \"{}\": node {} has {} elements, more than the 4294967295 that a kernel can count; split it",
+                tensor.name,
+                tensor.node,
+                tensor.node.element_len()
+            );
+            return Err(Error::new(ErrorKind::LimitExceeded, message));
+        }
         let atomic_type = matches!(tensor.node.dtype(), DType::F32 | DType::I32 | DType::U32);
         if tensor.access == Access::Atomic && !atomic_type {
             return Err(interface(format!(
@@ -73,6 +112,17 @@ fn check_text(text: &str) -> Result<()> {
                 ));
             }
             _ => {}
+        }
+    }
+    for (name, offset) in declarations(text) {
+        if USED_BY_ACCESSORS.contains(&name.as_str()) || name.starts_with("wgslab_") {
+            let (line, column) = position(text, offset);
+            let message = format!("\"{name}\" would change what the generated accessors mean; choose another name");
+            return Err(Error::with_diagnostics(
+                ErrorKind::KernelInterface,
+                format!("a declaration of {name} at {line}:{column}"),
+                vec![Diagnostic::at(text, line, column, message)],
+            ));
         }
     }
     match entries {
@@ -129,7 +179,8 @@ fn without_comments(text: &str) -> String {
             out[at..at + 2].fill(b' ');
             at += 2;
         } else if depth == 0 && pair == Some(b"//") {
-            let end = bytes[at..].iter().position(|&byte| byte == b'\n').map_or(bytes.len(), |line| at + line);
+            let ends = |byte: &u8| matches!(byte, b'\n' | b'\r');
+            let end = bytes[at..].iter().position(ends).map_or(bytes.len(), |line| at + line);
             out[at..end].fill(b' ');
             at = end;
         } else {
@@ -151,6 +202,48 @@ fn attributes(code: &str) -> Vec<(String, usize)> {
             (name, offset)
         })
         .collect()
+}
+
+/// Whether every bracket and comment of a text ends in it.
+pub fn is_closed(text: &str) -> bool {
+    let code = without_comments(text);
+    let count = |wanted: &[u8]| code.bytes().filter(|byte| wanted.contains(byte)).count();
+    let comments = find(&code, "/*", 0).is_none();
+    comments && count(b"({[") == count(b")}]")
+}
+
+/// The names that a text declares at module scope, with their byte offsets.
+pub fn declarations(text: &str) -> Vec<(String, usize)> {
+    let code = without_comments(text);
+    let bytes = code.as_bytes();
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let (mut found, mut depth, mut at) = (Vec::new(), 0usize, 0);
+    let mut declares = false;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'{' => depth += 1,
+            b'}' => depth = depth.saturating_sub(1),
+            // The address space of a variable stands between `var` and its name.
+            b'<' if declares => {
+                at += bytes[at..].iter().position(|byte| *byte == b'>').unwrap_or(0);
+            }
+            byte if is_word(&byte) => {
+                let end = bytes[at..].iter().position(|byte| !is_word(byte)).map_or(bytes.len(), |len| at + len);
+                let word = code.get(at..end).unwrap_or("");
+                if declares {
+                    found.push((word.to_owned(), at));
+                }
+                declares =
+                    depth == 0 && !declares && matches!(word, "fn" | "const" | "override" | "alias" | "struct" | "var");
+                at = end;
+                continue;
+            }
+            byte if byte.is_ascii_whitespace() => {}
+            _ => declares = false,
+        }
+        at += 1;
+    }
+    found
 }
 
 /// Where `part` stands in `text`, from the byte `from` on. Byte by byte, and small: texts are short, and the searchers of
@@ -201,6 +294,18 @@ mod tests {
     fn comments_hide_nothing_and_count_for_nothing() {
         assert!(check_text("// @group(0)\n/* @compute /* nested */ @binding(1) */ @compute fn main() {}").is_ok());
         assert!(check_text("// @compute fn main() {}").is_err());
+    }
+
+    #[test]
+    fn names_that_the_accessors_use_are_refused_at_module_scope_only() {
+        let refused = format!("{MAIN}\nfn  max(a: f32) -> f32 {{ return a; }}");
+        let error = check(&KernelSpec::new("k", refused), &limits()).unwrap_err();
+        assert_eq!((error.diagnostics()[0].line, error.diagnostics()[0].column), (2, 5));
+        for declaration in ["const select = 1;", "var<private> min: f32;", "alias f32 = u32;", "fn wgslab_x() {}"] {
+            assert!(check_text(&format!("{declaration}\n{MAIN}")).is_err(), "{declaration}");
+        }
+        let local = "fn f() -> u32 { let max = 1u; var min = 2u; return max + min; }";
+        assert!(check_text(&format!("{local}\nconst maximum = 1; // fn max()\n{MAIN}")).is_ok());
     }
 
     #[test]

@@ -158,6 +158,7 @@ pub enum Op {
     Read {
         context: String,
         node: String,
+        #[serde(default)]
         expect: Vec<Value>,
         #[serde(default)]
         rtol: f64,

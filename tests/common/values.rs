@@ -67,7 +67,9 @@ pub fn compare(dtype: DType, got: &[u8], want: &[Value], rtol: f64, atol: f64) -
     for (index, (got, want)) in got.iter().zip(want).enumerate() {
         let want = number(want)?;
         let error = (got - want).abs();
-        let equal = *got == want || (got.is_nan() && want.is_nan());
+        // A decimal stands for the nearest value of the type.
+        let nearest = if dtype == DType::F32 { f64::from(want as f32) } else { want };
+        let equal = *got == want || *got == nearest || (got.is_nan() && want.is_nan());
         let close = !exact && error <= atol + rtol * want.abs();
         if !(equal || close) {
             return Err(format!("element {index} is {got}, expected {want}"));

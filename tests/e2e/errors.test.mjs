@@ -225,3 +225,76 @@ test("the codes of the package are the crate's", async () => {
 });
 
 test("nothing went wrong in the page beside what was provoked", () => assert.deepEqual(harness.faults, []));
+
+test("a kernel that does not compile leaves the device as it was, also when nobody waits for it", async () => {
+  const { codes, values } = await harness.page.evaluate(async () => {
+    const device = await wgslab.Device.open();
+    const x = device.node("x", { dtype: "f32", shape: [2] });
+    const context = device.context().upload(x, new Float32Array([1, 2]));
+    const spec = { tensors: { x: { node: x, access: "read_write" } }, grid: [1] };
+    const bad = ["fn main() { nope(); }", "fn main() { store_x(0u, 1u); }", "fn main() { ", "fn main() { let x = ; }"];
+    const texts = bad.map((text) => `@compute @workgroup_size(1) ${text}`);
+    const codes = await Promise.all(texts.map((text) => device.compile("bad", text, spec).catch(({ code }) => code)));
+    const signal = AbortSignal.abort();
+    await device.compile("given up", texts[0], { ...spec, signal }).catch(() => {});
+    const later = AbortSignal.timeout(1);
+    await device.compile("given up later", `${texts[0]} // another text`, { ...spec, signal: later }).catch(() => {});
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    await device.allWork().completed;
+    const values = [...(await context.readback(x))];
+    device.destroy();
+    return { codes, values };
+  });
+  assert.deepEqual(codes, ["kernel-syntax", "kernel-syntax", "kernel-syntax", "kernel-syntax"]);
+  assert.deepEqual(values, [1, 2]);
+});
+
+test("arrays over resizable and shared buffers are taken, and detached ones leave the device as it was", async () => {
+  const { values, detached, after } = await harness.page.evaluate(async () => {
+    const device = await wgslab.Device.open();
+    const x = device.node("x", { dtype: "u8", shape: [8] });
+    const context = device.context().zeros([x]);
+    const resizable = new Uint8Array(new ArrayBuffer(8, { maxByteLength: 16 })).fill(7);
+    context.write(x, resizable);
+    const values = [...(await context.readback(x))];
+    const gone = new Uint8Array(8);
+    structuredClone(gone.buffer, { transfer: [gone.buffer] });
+    let detached;
+    try {
+      context.write(x, gone);
+      detached = "taken as empty";
+    } catch (error) {
+      detached = error.constructor.name;
+    }
+    const after = [...(await context.readback(x))];
+    device.destroy();
+    return { values, detached, after };
+  });
+  assert.deepEqual(values, Array(8).fill(7));
+  assert.ok(["taken as empty", "TypeError", "WgslabError"].includes(detached), detached);
+  assert.deepEqual(after, values);
+});
+
+for (const [name, words, body] of [
+  ["a label that is no string", ["a node's label must be a string: got 5"], () => device.node(5, { dtype: "u8", shape: [1] })],
+  ["a name that is no string", ["a kernel's name must be a string: got 5"], () => device.compile(5, "", { tensors: {}, grid: [1] })],
+  ["a text that is no string", ['the WGSL text of "k" must be a string: got undefined'], () => device.compile("k", undefined, { tensors: {}, grid: [1] })],
+  ["a memory mode that is none", ['unknown memory mode "banana"'], () => device.allocPool(9, 256, { mode: "banana" })],
+  ["a driver that is none", ['option driver: "vulkan"; use gpu or host'], () => wgslab.Device.open({ driver: "vulkan" })],
+]) {
+  fails(name, "unsupported", words, body);
+}
+
+for (const [name, words, body] of [
+  ["a negative pool id", ["a pool's id must be a whole number from 0 to 4294967294: got -1"], () => device.allocPool(-1, 100)],
+  ["a pool of infinite size", ["the size of a pool, in bytes, must be a whole number", "got Infinity"], () => device.allocPool(9, Infinity)],
+  ["a fractional pool id", ["got 1.5"], () => device.freePool(1.5)],
+  ["a negative offset", ["the offset of a range, in bytes,", "got -1"], () => device.memsetZero(9, -1, 1)],
+  ["a fractional length", ["the length of a range, in bytes,", "got 1.9"], () => device.memsetZero(9, 0, 1.9)],
+]) {
+  fails(name, "shape-mismatch", words, body);
+}
+
+test("wrong arguments did not stop the module", async () => {
+  assert.equal(await harness.page.evaluate(() => device.report().inUseBytes >= 0), true);
+});

@@ -1,6 +1,6 @@
 //! Contexts free what they own, addresses are deterministic, and nothing grows.
 
-use wgslab::{Access, Context, DType, ErrorKind, KernelSpec, MemoryMode, TensorNode, gpu, host};
+use wgslab::{Access, Context, DType, ErrorKind, KernelSpec, MemoryMode, PoolId, TensorNode, alloc_pool, gpu, host};
 
 use crate::{increment, ints, open, open_with};
 
@@ -198,4 +198,78 @@ fn views_that_do_not_fit_are_refused() {
     assert_eq!(owner.alias(&[&foreign]).unwrap_err().kind(), ErrorKind::UnknownNode);
     drop(owner);
     assert_eq!(device.report().pools.len(), 0, "a refused view keeps nothing");
+}
+
+#[test]
+fn pool_ids_are_never_given_out_twice_not_even_the_last() {
+    let device = open();
+    let error = alloc_pool(&device, PoolId(u32::MAX), 100, 256, None).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::LimitExceeded);
+    alloc_pool(&device, PoolId(u32::MAX - 1), 100, 256, None).unwrap();
+    let (x, before) = (ints("x", 1), device.report());
+    let error = Context::root(&device).init_from_host(&x, &[1]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::LimitExceeded);
+    assert!(error.to_string().contains("pool ids, which are never reused"), "{error}");
+    assert_eq!(device.report(), before);
+}
+
+#[test]
+fn absurd_sizes_are_refused_and_keep_the_pool_that_was_there() {
+    let on_host = host::open(host::OpenOptions::default()).unwrap();
+    fn refuse<D: wgslab::Driver>(device: &wgslab::Device<D>) {
+        alloc_pool(device, PoolId(3), 1000, 256, None).unwrap();
+        for size in [u64::MAX, u64::MAX - 255, u64::MAX - 300, 1 << 63] {
+            assert!(alloc_pool(device, PoolId(3), size, 256, None).is_err(), "{size} bytes");
+        }
+        assert_eq!(device.report().in_use_bytes, 1024);
+        wgslab::memset_zero(device, PoolId(3), 0, 1024).unwrap();
+    }
+    refuse(&open());
+    refuse(&on_host);
+}
+
+/// A pool that is allocated anew by hand may lie in another heap: the kernel finds it there, or says that it cannot.
+#[test]
+fn a_kernel_never_writes_where_its_pool_was() {
+    let device = open_with(gpu::OpenOptions { heap_bytes: Some(4096), ..gpu::OpenOptions::default() });
+    let (x, y) = (ints("x", 1), ints("y", 1));
+    let context = Context::root(&device).init_from_host(&x, &[1]).unwrap();
+    let routine = increment(&context, &x);
+    alloc_pool(&device, PoolId(1), 10_000, 256, None).unwrap();
+    wgslab::memset_zero(&device, PoolId(1), 0, 10_000).unwrap();
+    let other = Context::root(&device).init_from_host(&y, &[10]).unwrap();
+    routine.run().unwrap();
+    assert_eq!(pollster::block_on(other.to_host::<i32>(&y)).unwrap(), [10]);
+    assert_eq!(pollster::block_on(context.to_host::<i32>(&x)).unwrap(), [1]);
+
+    let pair = Context::root(&device).init_zeros(&[&ints("a", 1), &ints("b", 1)]).unwrap();
+    let [(a, _), (b, at)] = pair.locs().try_into().unwrap();
+    let (c, d) = (ints("c", 1), ints("d", 1));
+    let apart = pair.init_from_host(&c, &[5]).unwrap();
+    let text = "@compute @workgroup_size(1) fn main() { store_a(0u, load_c(0u)); }";
+    let spec = KernelSpec::new("pair", text).tensor("a", &a, Access::ReadWrite).tensor("c", &c, Access::Read);
+    let code = pollster::block_on(device.compile(spec)).unwrap();
+    let linked = pollster::block_on(apart.link(&code)).unwrap();
+    alloc_pool(&device, at.pool_id, 20_000, 256, None).unwrap();
+    let error = linked.run().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Disposed);
+    assert!(error.to_string().contains("now lies in another buffer; link it again"), "{error}");
+    drop((b, d));
+    pollster::block_on(apart.link(&code)).unwrap().run().unwrap();
+    assert_eq!(pollster::block_on(apart.to_host::<i32>(&a)).unwrap(), [5]);
+}
+
+#[test]
+fn an_overlapping_copy_leaves_no_heap_behind() {
+    let device = open();
+    let x = ints("x", 4_000_000);
+    let context = Context::root(&device).init_zeros(&[&x]).unwrap();
+    let before = device.report();
+    context.copy_bytes(&x, 0, &x, 64, 15_000_000).unwrap();
+    device.sync().unwrap();
+    let after = device.report();
+    assert!(after.heap_count <= before.heap_count + 1, "{before:?} {after:?}");
+    context.finalize();
+    device.trim().unwrap();
+    assert_eq!(device.report().reserved_bytes, 0);
 }

@@ -34,7 +34,7 @@ async fn merge_gradients<D: Driver>(device: &Device<D>) -> wgslab::Result<Vec<i3
     copy.run()?;
     merge.run()?;
     let (node, loc) = device.merge_buffer().expect("a tenant");
-    assert_eq!((node, loc.pool_id, device.merge_buffer_capacity()), (gradient.clone(), PoolId::MERGE, 40));
+    assert_eq!((node, loc.pool_id, device.merge_buffer_capacity()), (gradient.clone(), PoolId::MERGE, 256));
     device.updating_for_merge_buffer().expect("a writer").await?;
     mine.to_host(&gradient).await
 }

@@ -59,10 +59,17 @@ export function elementBytes(dtype: DType): number {
   return CONSTRUCTORS[dtype].BYTES_PER_ELEMENT;
 }
 
-/** The bytes of `data`, once it is an array of the node's dtype. Not a copy. */
+/** The bytes of `data`, once it is an array of the node's dtype. Not a copy, unless the buffer is resizable. */
 export function bytesOf(node: NodeLike, data: ArrayBufferView): Uint8Array {
   checkType(node, data);
-  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  // WebGPU takes no view of a buffer whose size may change.
+  return isResizable(data.buffer) ? bytes.slice() : bytes;
+}
+
+function isResizable(buffer: ArrayBufferLike): boolean {
+  const { resizable, growable } = buffer as { resizable?: boolean; growable?: boolean };
+  return resizable === true || growable === true;
 }
 
 /** The bytes of `data`, once it is an array of the node's dtype and length. Not a copy. */
@@ -79,7 +86,8 @@ export function arrayFrom<D extends DType>(
   into?: DataOf<D>,
 ): ArrayOf<D> {
   if (into !== undefined) {
-    wholeBytesOf(node, into).set(bytes);
+    checkWhole(node, into);
+    new Uint8Array(into.buffer, into.byteOffset, into.byteLength).set(bytes);
     return into as ArrayOf<D>;
   }
   const Type = CONSTRUCTORS[node.dtype];

@@ -2,6 +2,7 @@
 
 import type { DType } from "./arrays.ts";
 import { Code, type KernelSpec, namedTensors, rawSpec } from "./code.ts";
+import { checkText, checkWholeNumber } from "./checks.ts";
 import { Context } from "./context.ts";
 import { WgslabError } from "./errors.ts";
 import { DeviceEvent } from "./event.ts";
@@ -110,6 +111,8 @@ export class Device implements Disposable {
    */
   async compile(name: string, wgsl: string, spec: KernelSpec): Promise<Code> {
     const raw = this.#live();
+    checkText("a kernel's name", name);
+    checkText(`the WGSL text of "${name}"`, wgsl);
     const tensors = namedTensors(spec);
     const plain = rawSpec(name, spec, tensors);
     const nodes = tensors.map(({ node }) => node.raw);
@@ -178,18 +181,28 @@ export class Device implements Disposable {
   allocPool(poolId: number, sizeBytes: number, options: { alignment?: number; mode?: NodeOptions["mode"] } = {}): void {
     const raw = this.#live();
     const { alignment = this.limits.alignmentBytes, mode } = options;
+    checkPool(poolId);
+    checkWholeNumber("the size of a pool, in bytes,", sizeBytes);
+    checkWholeNumber("the alignment of a pool, in bytes,", alignment, 1);
+    if (mode !== undefined && mode !== "on_device" && mode !== "constant") {
+      throw new WgslabError("unsupported", `pool ${poolId}: unknown memory mode "${mode}"; use on_device or constant`);
+    }
     call(() => raw.allocPool(poolId, sizeBytes, alignment, mode));
   }
 
   /** Frees a pool's slab by hand. */
   freePool(poolId: number): void {
     const raw = this.#live();
+    checkPool(poolId);
     call(() => raw.freePool(poolId));
   }
 
   /** Queues zeros over exactly these bytes of a pool. */
   memsetZero(poolId: number, offset: number, lenBytes: number): DeviceEvent {
     const raw = this.#live();
+    checkPool(poolId);
+    checkWholeNumber("the offset of a range, in bytes,", offset);
+    checkWholeNumber("the length of a range, in bytes,", lenBytes);
     return DeviceEvent.make(raw, call(() => raw.memsetZero(poolId, offset, lenBytes)));
   }
 
@@ -214,6 +227,10 @@ export class Device implements Disposable {
 async function lostInfo(raw: RawDevice, life: Lifetime): Promise<DeviceLostInfo> {
   const info = await call(() => raw.lost());
   return life.isEnded ? { ...info, reason: "destroyed" } : info;
+}
+
+function checkPool(poolId: number): void {
+  checkWholeNumber("a pool's id", poolId, 0, 2 ** 32 - 2);
 }
 
 function requireWebGpu(): void {

@@ -1,6 +1,7 @@
 // A tensor's identity.
 
 import { DTYPES, type DType, elementBytes } from "./arrays.ts";
+import { checkText } from "./checks.ts";
 import { WgslabError } from "./errors.ts";
 import { type RawNode, call, skin } from "./skin.ts";
 
@@ -38,6 +39,10 @@ export class TensorNode<D extends DType = DType> {
   readonly raw: RawNode;
 
   private constructor(label: string, { dtype, shape, mode }: NodeOptions<D>) {
+    checkText("a node's label", label);
+    if (mode !== undefined && mode !== "on_device" && mode !== "constant") {
+      throw new WgslabError("unsupported", `node "${label}": unknown memory mode "${mode}"; use on_device or constant`);
+    }
     if (!DTYPES.includes(dtype)) {
       throw new WgslabError("dtype-mismatch", `node "${label}": unknown dtype "${dtype}"; use ${DTYPES.join(", ")}`);
     }

@@ -221,7 +221,7 @@ impl<B> Heaps<B> {
 /// The units that a slab asks the allocator for. It knows no alignment over its unit, so larger ones ask for as much
 /// more as rounding up may cost.
 fn units_of(size_bytes: u64, alignment: u64) -> u64 {
-    (size_bytes + alignment.saturating_sub(ALIGNMENT_BYTES)).div_ceil(ALIGNMENT_BYTES)
+    size_bytes.saturating_add(alignment.saturating_sub(ALIGNMENT_BYTES)).div_ceil(ALIGNMENT_BYTES)
 }
 
 /// The least free region in which the allocator finds room for that many units: it keeps free regions in bins of a

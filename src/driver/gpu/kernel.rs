@@ -16,8 +16,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::slab::loc::BufferLoc;
 use crate::wgsl::accessors::{module_text, param_slot_bytes};
 use crate::wgsl::bind_plan::{BindPlan, Pattern, plan_bindings};
-use crate::wgsl::check::{find, position};
-use crate::wgsl::spec::KernelSpec;
+use crate::wgsl::check::{declarations, find, is_closed, position};
+use crate::wgsl::spec::{Access, KernelSpec, KernelTensor};
 
 type Pipeline = Arc<wgpu::ComputePipeline>;
 
@@ -141,40 +141,57 @@ fn diagnose(spec: &KernelSpec, text: &str, message: &wgpu::CompilationMessage) -
         let (line, column) = position(text, offset);
         return Diagnostic::at(author, line, column, with_remedy(spec, &said));
     }
-    // In the generated part: either the author's text does not end, or it declares a name that is generated.
-    let generated = text.get(offset..).and_then(|rest| rest.lines().next()).unwrap_or("").trim();
-    let name: String = generated.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-    let own = (!name.is_empty()).then(|| find_word(author, &name)).flatten();
-    match own {
-        Some(offset) => {
-            let (line, column) = position(author, offset);
-            let message = format!("{said}; \"{name}\" is generated for the kernel's tensors: choose another name");
-            Diagnostic::at(author, line, column, message)
-        }
-        None => {
-            let message = format!("{said}; the text ends inside something that is not closed");
-            Diagnostic::at(author, u32::MAX, u32::MAX, message)
-        }
+    // In the generated part: the author's text declares a name that is generated, or it does not end.
+    let line_start = text.as_bytes()[..offset.min(text.len())].iter().rposition(|byte| *byte == b'\n');
+    let line = text.get(line_start.map_or(0, |newline| newline + 1)..).and_then(|rest| rest.lines().next());
+    let name = line.and_then(|line| line.split_whitespace().nth(1)).unwrap_or("");
+    let name: String = name.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+    if let Some((_, offset)) = declarations(author).into_iter().find(|(declared, _)| *declared == name) {
+        let (line, column) = position(author, offset);
+        let message = format!("{said}; \"{name}\" is generated for the kernel's tensors: choose another name");
+        return Diagnostic::at(author, line, column, message);
     }
+    let message = if is_closed(author) {
+        format!("{said}; this is about the accessors that are generated from the declared tensors")
+    } else {
+        format!("{said}; the text ends inside something that is not closed")
+    };
+    Diagnostic::at(author, u32::MAX, u32::MAX, message)
 }
 
-/// naga's message carries a heading and a picture of the module; both are of no use to the author.
+/// naga's message carries a heading, a picture of the module and notes; the picture is of no use to the author, who gets
+/// an excerpt of the own text.
 fn without_picture(message: &str) -> String {
-    let end = find(message, "┌", 0).unwrap_or(message.len());
-    let heading = "parsing error:";
-    let start = find(message, heading, 0).filter(|start| *start < end).map_or(0, |start| start + heading.len());
-    one_line(message.get(start..end).unwrap_or(message))
+    let is_picture = |line: &&str| find(line, "│", 0).is_some() || find(line, "┌", 0).is_some();
+    let said: Vec<&str> = message.lines().filter(|line| !is_picture(line)).map(plain_line).collect();
+    let said: Vec<String> = said.into_iter().map(one_line).filter(|line| !line.is_empty()).collect();
+    said.join("; ")
+}
+
+/// A line without what naga and its printer put in front.
+fn plain_line(line: &str) -> &str {
+    let line = line.trim_start();
+    let line = line.strip_prefix("= ").unwrap_or(line);
+    ["parsing error:", "validation error:"]
+        .into_iter()
+        .find_map(|heading| find(line, heading, 0).and_then(|at| line.get(at + heading.len()..)))
+        .unwrap_or(line)
 }
 
 /// Says what to do where the message names an accessor that the declared access does not give.
 fn with_remedy(spec: &KernelSpec, said: &str) -> String {
-    for tensor in &spec.tensors {
-        for (prefix, needs) in [("load_", "read_write"), ("store_", "read_write"), ("atomic_add_", "atomic")] {
-            if find_word(said, &format!("{prefix}{}", tensor.name)).is_some() {
-                return format!(
-                    "{said}; tensor \"{}\" is declared {}: declare it {needs} to use {prefix}{}",
-                    tensor.name, tensor.access, tensor.name
-                );
+    for KernelTensor { name, access, .. } in &spec.tensors {
+        let lacking = [
+            ("load_", Access::ReadWrite, access.reads()),
+            ("store_", Access::ReadWrite, access.writes()),
+            ("atomic_add_", Access::Atomic, *access == Access::Atomic),
+            ("atomic_max_", Access::Atomic, *access == Access::Atomic),
+            ("atomic_min_", Access::Atomic, *access == Access::Atomic),
+        ];
+        for (prefix, needs, given) in lacking {
+            let accessor = [prefix, name].concat();
+            if !given && find_word(said, &accessor).is_some() {
+                return format!("{said}; tensor \"{name}\" is declared {access}: declare it {needs} to use {accessor}");
             }
         }
     }
@@ -205,7 +222,7 @@ fn rejected(spec: &KernelSpec, message: &str) -> Error {
 pub struct GpuLinked {
     spec: Arc<KernelSpec>,
     locs: Vec<BufferLoc>,
-    plan: BindPlan,
+    pattern: Pattern,
     pipeline: Pipeline,
     slot_bytes: u64,
     resolved: Mutex<Resolved>,
@@ -215,6 +232,8 @@ pub struct GpuLinked {
 #[derive(Debug)]
 struct Resolved {
     generation: u64,
+    /// The heaps of the bindings.
+    bound: Vec<u32>,
     heaps: Arc<wgpu::BindGroup>,
     params: Arc<wgpu::BindGroup>,
     /// The parameter block: an element offset per tensor, then the statics.
@@ -225,21 +244,24 @@ struct Resolved {
 
 impl fmt::Debug for GpuLinked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "GpuLinked({:?}, {:?})", self.spec.name, self.plan)
+        write!(f, "GpuLinked({:?}, {:?})", self.spec.name, self.pattern)
     }
 }
 
 impl GpuLinked {
+    fn resolved(&self) -> MutexGuard<'_, Resolved> {
+        self.resolved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The binding plan in words.
     pub(super) fn explain(&self) -> String {
-        let bound: Vec<_> = self
-            .plan
-            .heaps
+        let heaps = self.resolved().bound.clone();
+        let bound: Vec<_> = heaps
             .iter()
             .enumerate()
             .map(|(binding, heap)| {
-                let mode = if self.plan.pattern.read_only[binding] { "read" } else { "read_write" };
-                let of_binding = self.spec.tensors.iter().zip(&self.plan.pattern.binding_of_tensor);
+                let mode = if self.pattern.read_only[binding] { "read" } else { "read_write" };
+                let of_binding = self.spec.tensors.iter().zip(&self.pattern.binding_of_tensor);
                 let names: Vec<_> =
                     of_binding.filter(|(_, at)| **at as usize == binding).map(|(t, _)| t.name.as_str()).collect();
                 format!("binding {binding} ({mode}): heap {heap} with {}", names.join(", "))
@@ -248,7 +270,7 @@ impl GpuLinked {
         format!(
             "pooled: {} tensors through {} bindings, {} bytes of parameters; {}",
             self.spec.tensors.len(),
-            self.plan.heaps.len(),
+            heaps.len(),
             self.slot_bytes,
             bound.join("; ")
         )
@@ -267,12 +289,12 @@ pub(super) async fn link(runner: Arc<GpuRunner>, kernel: Arc<GpuKernel>, locs: V
     let slot_bytes = param_slot_bytes(&spec);
     let resolved = {
         let mut state = runner.begin()?;
-        let (heaps, words) = resolve(&runner, &mut state, &spec, &locs, &plan)?;
+        let (bound, heaps, words) = resolve(&runner, &mut state, &spec, &locs, &plan.pattern)?;
         let State { params, layouts, generation, .. } = &mut *state;
         let params = params.group(&runner.dev.device, layouts, slot_bytes);
-        Mutex::new(Resolved { generation: *generation, heaps, params, words, recorded: None })
+        Mutex::new(Resolved { generation: *generation, bound, heaps, params, words, recorded: None })
     };
-    Ok(GpuLinked { spec, locs, plan, pipeline, slot_bytes, resolved })
+    Ok(GpuLinked { spec, locs, pattern: plan.pattern, pipeline, slot_bytes, resolved })
 }
 
 fn plan(runner: &GpuRunner, state: &State, spec: &KernelSpec, locs: &[BufferLoc]) -> Result<BindPlan> {
@@ -292,14 +314,20 @@ fn plan(runner: &GpuRunner, state: &State, spec: &KernelSpec, locs: &[BufferLoc]
     plan_bindings(&heaps, runner.dev.limits.storage_buffers)
 }
 
-/// The bind group and the parameter words of the present placements.
+/// The heaps, their bind group and the parameter words of the present placements, which must have the pattern that the
+/// pipeline was made for.
 fn resolve(
     runner: &GpuRunner,
     state: &mut State,
     spec: &KernelSpec,
     locs: &[BufferLoc],
-    plan: &BindPlan,
-) -> Result<(Arc<wgpu::BindGroup>, Vec<u32>)> {
+    pattern: &Pattern,
+) -> Result<(Vec<u32>, Arc<wgpu::BindGroup>, Vec<u32>)> {
+    let BindPlan { pattern: now, heaps } = plan(runner, state, spec, locs)?;
+    if now != *pattern {
+        let message = "a pool of its tensors was allocated anew, and now lies in another buffer; link it again";
+        return Err(Error::new(ErrorKind::Disposed, message));
+    }
     let mut words = Vec::with_capacity(spec.param_words());
     for (tensor, &loc) in spec.tensors.iter().zip(locs) {
         let range = runner.resolve(state, loc, tensor.node.size_bytes()).map_err(|e| e.context(&tensor.node))?;
@@ -312,26 +340,22 @@ fn resolve(
         words.push((range.offset / element) as u32);
     }
     words.resize(spec.param_words(), 0);
-    let key: Vec<_> = plan.heaps.iter().zip(&plan.pattern.read_only).map(|(&heap, &ro)| (HeapId(heap), ro)).collect();
-    Ok((state.heap_group(&runner.dev.device, &key)?, words))
+    let key: Vec<_> = heaps.iter().zip(&pattern.read_only).map(|(&heap, &ro)| (HeapId(heap), ro)).collect();
+    let group = state.heap_group(&runner.dev.device, &key)?;
+    Ok((heaps, group, words))
 }
 
 impl GpuRunner {
     /// Records one run. The hot path: no allocation, no look-up by name, no new GPU object.
     pub(super) fn run(self: &Arc<Self>, linked: &GpuLinked, statics: &[i32]) -> Result<GpuEvent> {
         let mut state = self.begin()?;
-        let mut resolved = linked.resolved.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut resolved = linked.resolved();
         if resolved.generation != state.generation {
-            let (heaps, mut words) = resolve(self, &mut state, &linked.spec, &linked.locs, &linked.plan)?;
+            let (bound, heaps, mut words) = resolve(self, &mut state, &linked.spec, &linked.locs, &linked.pattern)?;
             let first_static = linked.spec.tensors.len();
             words[first_static..].copy_from_slice(&resolved.words[first_static..]);
-            *resolved = Resolved {
-                generation: state.generation,
-                heaps,
-                params: resolved.params.clone(),
-                words,
-                recorded: None,
-            };
+            let params = resolved.params.clone();
+            *resolved = Resolved { generation: state.generation, bound, heaps, params, words, recorded: None };
         }
         if linked.spec.grid.contains(&0) {
             state.advance();
@@ -345,8 +369,8 @@ impl GpuRunner {
             params_offset,
             grid: linked.spec.grid,
         };
+        state.push_dispatch(dispatch, resolved.bound.iter().map(|&heap| HeapId(heap)));
         drop(resolved);
-        state.push_dispatch(dispatch, linked.plan.heaps.iter().map(|&heap| HeapId(heap)));
         state.advance();
         self.recorded(state)
     }

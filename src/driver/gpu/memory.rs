@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::driver::SlabRef;
 use crate::driver::gpu::builtin::{Builtin, SLOT_BYTES, copy_params};
 use crate::driver::gpu::event::GpuEvent;
-use crate::driver::gpu::heaps::{HeapClass, HeapId, SlabRange};
+use crate::driver::gpu::heaps::{GUARD_BYTES, HeapClass, HeapId, SlabRange};
 use crate::driver::gpu::platform;
 use crate::driver::gpu::runner::{GpuRunner, State};
 use crate::driver::gpu::scope::scoped;
@@ -51,6 +51,14 @@ impl GpuRunner {
     ) -> Result<()> {
         if !alignment.is_power_of_two() || alignment > self.dev.heap_cap_bytes {
             return Err(bad_alignment(pool_id, alignment));
+        }
+        let largest = self.dev.heap_cap_bytes - 2 * GUARD_BYTES;
+        if size_bytes.saturating_add(alignment - 1) > largest {
+            let message = format!(
+                "pool {pool_id}: a slab of {size_bytes} bytes is over the {largest}-byte limit of the device's storage \
+                 bindings; split it"
+            );
+            return Err(Error::new(ErrorKind::LimitExceeded, message));
         }
         self.free_pool_if_present(pool_id)?;
         let mut state = self.begin()?;
@@ -113,9 +121,14 @@ impl GpuRunner {
         state.in_use_bytes -= range.size_bytes;
         state.generation += 1;
         state.heaps.free(range);
+        self.give_back_spares(&mut state)
+    }
+
+    /// Destroys the empty heaps but one of each class.
+    fn give_back_spares(&self, state: &mut State) -> Result<()> {
         self.heap_gate.failed().into_iter().for_each(|heap| state.heaps.set_failed(heap));
         while let Some(spare) = state.heaps.spare() {
-            self.give_back(&mut state, spare)?;
+            self.give_back(state, spare)?;
         }
         Ok(())
     }
@@ -129,6 +142,7 @@ impl GpuRunner {
         }
         drop(state);
         self.staging_pool.trim();
+        self.upload_staging.trim();
         let after = self.memory();
         let taken = |memory: DriverMemory| memory.reserved_bytes + memory.staging_bytes;
         Ok(taken(before) - taken(after))
@@ -263,7 +277,7 @@ impl GpuRunner {
             self.copy_disjoint(state, from, middle, len).and_then(|()| self.copy_disjoint(state, middle, to, len));
         // The queue runs in order: whoever gets this range next comes after both copies.
         state.heaps.free(bounce);
-        copied
+        copied.and_then(|()| self.give_back_spares(state))
     }
 }
 

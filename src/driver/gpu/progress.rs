@@ -146,6 +146,10 @@ impl Progress {
     /// Everything from `seq` on fails with that cause. The earliest failure stays.
     pub(super) fn fail(&self, seq: u64, error: Error) {
         let mut state = self.lock();
+        if state.lost.is_some() {
+            // Whatever a lost device reports is a consequence of the loss.
+            return;
+        }
         if state.failure.as_ref().is_none_or(|(first, _)| seq < *first) {
             let error = if state.name.is_empty() { error } else { error.context(&state.name) };
             state.failure = Some((seq, error));

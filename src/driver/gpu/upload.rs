@@ -76,7 +76,7 @@ impl GpuRunner {
     /// Writes into the heap, ahead of the open batch.
     fn upload_straight(&self, state: &mut State, words: Words<'_>) -> Result<()> {
         let Words { heap, offset, bytes, start, len } = words;
-        platform::write_buffer(&self.dev.queue, &state.heaps.get(heap)?.buffer, offset, bytes, start, len);
+        platform::write_buffer(&self.dev.queue, &state.heaps.get(heap)?.buffer, offset, bytes, start, len)?;
         state.direct_bytes += len;
         Ok(())
     }
@@ -98,7 +98,7 @@ impl GpuRunner {
         }
         let Some(ring) = &mut state.upload_ring else { return Err(Error::bug("the upload ring is gone")) };
         let ring_offset = ring.cursor;
-        platform::write_buffer(&self.dev.queue, &ring.buffer, ring_offset, bytes, start, len);
+        platform::write_buffer(&self.dev.queue, &ring.buffer, ring_offset, bytes, start, len)?;
         ring.cursor += len;
         let source = ring.buffer.clone();
         state.push_command(heap, Task::Upload { heap, offset, source, source_offset: ring_offset, len });

@@ -22,8 +22,7 @@ impl Pools {
         if !alignment.is_power_of_two() {
             return Err(bad_alignment(pool_id, alignment));
         }
-        self.slabs.remove(&pool_id);
-        let used = self.in_use_bytes();
+        let used = self.in_use_bytes() - self.size_bytes(pool_id).unwrap_or(0);
         if let Some(budget) = self.budget_bytes.filter(|budget| used.saturating_add(size_bytes) > *budget) {
             let message = format!(
                 "pool {pool_id}: a slab of {size_bytes} bytes beside the {used} in use would exceed the budget of {budget}; \

@@ -56,9 +56,10 @@ pub(in crate::driver::gpu) fn write_buffer(
     bytes: Bytes<'_>,
     start: u64,
     len: u64,
-) {
+) -> Result<()> {
     let Bytes::Slice(slice) = bytes;
     queue.write_buffer(buffer, offset, &slice[start as usize..(start + len) as usize]);
+    Ok(())
 }
 
 /// Calls `then` with the outcome of an error scope: at once, since native scopes are settled when they are popped.

@@ -70,6 +70,12 @@ impl UploadStaging {
         }
     }
 
+    /// Lets go of the idle buffers.
+    pub(in crate::driver::gpu) fn trim(&self) {
+        let idle = std::mem::take(&mut *self.idle.lock().unwrap_or_else(PoisonError::into_inner));
+        self.count.fetch_sub(idle.len() as u64, Ordering::Relaxed);
+    }
+
     /// Bytes of all staging buffers.
     pub(in crate::driver::gpu) fn bytes(&self) -> u64 {
         self.count.load(Ordering::Relaxed) * UPLOAD_PIECE_BYTES

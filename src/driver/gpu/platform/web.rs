@@ -39,14 +39,17 @@ export function watch(device, onError) {
   }, { capture: true });
 }
 export async function warm(device, code, readOnly, slotBytes) {
+  // What is wrong with the text is said by the synchronous creation that follows; here it must not reach the device.
+  device.pushErrorScope('validation');
   const visibility = 4;
   const heaps = device.createBindGroupLayout({ entries: Array.from(readOnly, (ro, binding) => (
     { binding, visibility, buffer: { type: ro ? 'read-only-storage' : 'storage', minBindingSize: 4 } })) });
   const params = device.createBindGroupLayout({ entries: [
     { binding: 0, visibility, buffer: { type: 'uniform', hasDynamicOffset: true, minBindingSize: slotBytes } }] });
   const layout = device.createPipelineLayout({ bindGroupLayouts: [heaps, params] });
-  try { await device.createComputePipelineAsync({ layout, compute: { module: device.createShaderModule({ code }) } }); }
-  catch { /* The synchronous creation that follows reports it, inside an error scope. */ }
+  const made = device.createComputePipelineAsync({ layout, compute: { module: device.createShaderModule({ code }) } });
+  const popped = device.popErrorScope();
+  await Promise.allSettled([made, popped]);
 }
 ")]
 extern "C" {
@@ -56,7 +59,15 @@ extern "C" {
     fn is_gecko() -> bool;
     fn now() -> f64;
     fn sleep(ms: f64) -> Promise;
-    fn write(queue: &JsValue, buffer: &JsValue, offset: f64, data: &Uint8Array, start: f64, len: f64);
+    #[wasm_bindgen(catch)]
+    fn write(
+        queue: &JsValue,
+        buffer: &JsValue,
+        offset: f64,
+        data: &Uint8Array,
+        start: f64,
+        len: f64,
+    ) -> std::result::Result<(), JsValue>;
     #[wasm_bindgen(js_name = workDone)]
     fn raw_work_done(queue: &JsValue) -> Promise;
     #[wasm_bindgen(js_name = submitNothing)]
@@ -99,6 +110,8 @@ impl UploadStaging {
     }
 
     pub(in crate::driver::gpu) fn recycle(&self) {}
+
+    pub(in crate::driver::gpu) fn trim(&self) {}
 
     pub(in crate::driver::gpu) fn bytes(&self) -> u64 {
         0
@@ -145,15 +158,26 @@ pub(in crate::driver::gpu) fn write_buffer(
     bytes: Bytes<'_>,
     start: u64,
     len: u64,
-) {
+) -> Result<()> {
     match bytes {
         Bytes::Slice(slice) => queue.write_buffer(buffer, offset, &slice[start as usize..(start + len) as usize]),
         Bytes::Js(array) => {
             if let (Some(queue), Some(buffer)) = (queue.as_webgpu(), buffer.as_webgpu()) {
-                write(queue.as_ref(), buffer.as_ref(), offset as f64, array, start as f64, len as f64);
+                let written = write(queue.as_ref(), buffer.as_ref(), offset as f64, array, start as f64, len as f64);
+                written.map_err(refused_write)?;
             }
         }
     }
+    Ok(())
+}
+
+/// The browser would not take an array: detached, resizable, or too large to copy.
+fn refused_write(error: JsValue) -> Error {
+    let said = error.dyn_ref::<js_sys::Error>().map_or_else(String::new, |error| String::from(error.message()));
+    Error::new(
+        ErrorKind::Unsupported,
+        format!("the browser refused to upload the array: {said}; upload a plain copy of it"),
+    )
 }
 
 /// Calls `then` with the outcome of an error scope, when it is known.
