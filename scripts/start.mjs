@@ -21,7 +21,7 @@ machine can) and natively, and compares the two.
   --browser    only in the browser
   --native     only natively
   --port N     serve on this port (default: any free one)
-  --json       one JSON object on stdout, everything else on stderr (`npm start --silent -- --json`: npm itself prints a banner)
+  --json       one JSON object on stdout, everything else on stderr (say "npm start --silent -- --json": npm prints a banner)
   -h, --help   this text
 
 Exit code: 0 when every side reaches ${MIN_ACCURACY} accuracy and the sides agree; 1 when not; 2 for a wrong flag.`;

@@ -138,3 +138,15 @@ fn finalized_contexts_and_constants() {
     routine.context().finalize();
     says(routine.run(), ErrorKind::Disposed, &["run \"increment\": a context of gpu:0:"]);
 }
+
+#[test]
+fn a_slab_of_exactly_the_limit_is_allocated_and_one_byte_more_is_not() {
+    let device = open();
+    let limit = device.limits().segment_cap_bytes;
+    let largest = TensorNode::new("largest", DType::U8, [limit as u32]);
+    let context = Context::root(&device).init_zeros(&[&largest]).unwrap();
+    context.from_host_at(&largest, limit - 3, &[7u8, 8, 9]).unwrap();
+    assert_eq!(pollster::block_on(context.to_host_at::<u8>(&largest, limit - 4, 4)).unwrap(), [0, 7, 8, 9]);
+    let larger = TensorNode::new("larger", DType::U8, [limit as u32 + 1]);
+    says(Context::root(&device).init_zeros(&[&larger]), ErrorKind::LimitExceeded, &["\"larger\" needs"]);
+}

@@ -53,7 +53,7 @@ impl GpuRunner {
             return Err(bad_alignment(pool_id, alignment));
         }
         let largest = self.dev.heap_cap_bytes - 2 * GUARD_BYTES;
-        if size_bytes.saturating_add(alignment - 1) > largest {
+        if size_bytes.saturating_add(alignment.saturating_sub(ALIGNMENT_BYTES)) > largest {
             let message = format!(
                 "pool {pool_id}: a slab of {size_bytes} bytes is over the {largest}-byte limit of the device's storage \
                  bindings; split it"
