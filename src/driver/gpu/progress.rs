@@ -15,6 +15,11 @@ use std::time::Duration;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sorted_map::SortedMap;
 
+/// Batches of so many units of work tell how long one takes.
+const TELLING_UNITS: u64 = 512;
+/// Batches that are remembered for it.
+const OBSERVATIONS: usize = 4;
+
 /// A submitted batch that has not settled.
 #[derive(Debug)]
 struct Batch {
@@ -34,8 +39,8 @@ struct State {
     verified_seq: u64,
     /// When the device was last known to be done with something, in milliseconds.
     last_done_ms: f64,
-    /// Milliseconds that a unit of work takes, as observed; 0 while nothing was.
-    unit_ms: f64,
+    /// Milliseconds that a unit of work took, in the last batches that say something.
+    unit_ms: VecDeque<f64>,
     batches: VecDeque<Batch>,
     /// The first sequence number that failed, with the cause; everything from it on fails with it.
     failure: Option<(u64, Error)>,
@@ -89,9 +94,12 @@ impl Progress {
         self.lock().batches.push_back(batch);
     }
 
-    /// Milliseconds that a unit of work takes, as observed; 0 while nothing was.
-    pub(super) fn unit_ms(&self) -> f64 {
-        self.lock().unit_ms
+    /// Milliseconds that a unit of work takes, as observed. The least of several observations: whatever disturbs one
+    /// (a pipeline compiled on first use, memory cleared on first use, a busy machine) makes it longer.
+    pub(super) fn unit_ms(&self) -> Option<f64> {
+        let state = self.lock();
+        let is_enough = state.unit_ms.len() > 1;
+        state.unit_ms.iter().copied().reduce(f64::min).filter(|_| is_enough)
     }
 
     /// Every batch through `seq` has been executed.
@@ -103,10 +111,12 @@ impl Progress {
                 cost += batch.cost;
                 start = start.min(batch.submitted_ms);
             }
-            if cost > 0 {
-                let observed = (now_ms - start.max(state.last_done_ms)) / cost as f64;
-                // Half of the old: a busy moment of the machine is forgotten after a few batches.
-                state.unit_ms = if state.unit_ms == 0.0 { observed } else { (state.unit_ms + observed) / 2.0 };
+            // A small batch says how long a submission takes, not a unit.
+            if cost >= TELLING_UNITS {
+                state.unit_ms.push_back((now_ms - start.max(state.last_done_ms)) / cost as f64);
+                if state.unit_ms.len() > OBSERVATIONS {
+                    state.unit_ms.pop_front();
+                }
             }
             state.last_done_ms = now_ms;
         });
@@ -321,5 +331,30 @@ impl Future for Lost {
 impl Drop for Lost {
     fn drop(&mut self) {
         self.progress.lock().lost_wakers.remove(&self.waiter);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unit_takes_as_long_as_in_the_quietest_of_the_last_telling_batches() {
+        let progress = Progress::default();
+        let mut now = 0.0;
+        let mut batch = |seq: u64, cost: u64, took_ms: f64| {
+            progress.submitted(seq, seq, cost, now);
+            now += took_ms;
+            progress.work_done(seq, now);
+            progress.verified(seq, Ok(()));
+            progress.unit_ms()
+        };
+        assert_eq!(batch(1, 17, 100.0), None, "one dispatch with a pipeline to compile");
+        assert_eq!(batch(2, 1000, 300.0), None, "one observation is none");
+        assert_eq!(batch(3, 1000, 10.0), Some(0.01));
+        for seq in 4..8 {
+            batch(seq, 1000, 20.0);
+        }
+        assert_eq!(progress.unit_ms(), Some(0.02), "what was long ago is forgotten");
     }
 }

@@ -26,11 +26,14 @@ use crate::sorted_map::SortedMap;
 
 /// Tasks of a batch. Recording costs a tenth of a microsecond, so the device does not wait long for its first work.
 const MAX_TASKS: usize = 1024;
-/// Units of work in a batch while it is not known how long one takes.
+/// Units of work in a batch, at most.
 const MAX_UNITS: u64 = 1 << 20;
 /// How long a batch may take, as estimated, in milliseconds. Browsers want submissions under about a second, and a
 /// readback waits for the batches before it.
 const MAX_BATCH_MS: f64 = 50.0;
+/// Units of work that always fit a batch: 128 small dispatches, so that a busy machine does not make thousands of runs
+/// thousands of submissions.
+const MIN_UNITS: u64 = 128 * (DISPATCH_UNITS + 1);
 /// What a dispatch costs beside its workgroups, in workgroups: passes and barriers.
 const DISPATCH_UNITS: u64 = 16;
 /// Bytes written straight to heaps in a batch: wgpu stages them until the submission.
@@ -173,8 +176,8 @@ impl GpuRunner {
         });
         self.progress.submitted(first, last, state.units, platform::now_ms());
         state.end_batch(last, tasks);
-        let unit_ms = self.progress.unit_ms();
-        state.max_units = if unit_ms > 0.0 { (MAX_BATCH_MS / unit_ms) as u64 } else { MAX_UNITS };
+        let estimated = self.progress.unit_ms().map_or(MAX_UNITS, |unit_ms| (MAX_BATCH_MS / unit_ms) as u64);
+        state.max_units = estimated.clamp(MIN_UNITS, MAX_UNITS);
         let (progress, gate) = (self.progress.clone(), self.heap_gate.clone());
         platform::settle(verdict, move |caught| {
             let outcome = caught.map_or(Ok(()), |caught| {
