@@ -32,7 +32,11 @@ impl<D: Driver> Context<D> {
                 MERGE_LOC
             }
         };
-        let event = self.stream(node, to, src).await.map_err(named)?;
+        let tenancy = match into {
+            Landing::Node => None,
+            Landing::MergeBuffer => Some(self.device().begin_tenancy()),
+        };
+        let event = self.stream(node, to, src, tenancy).await.map_err(named)?;
         match into {
             Landing::Node => self.device().wrote([&node.root().id()], &event),
             Landing::MergeBuffer => self.device().set_merge_buffer(node, event.seq()),
@@ -47,13 +51,23 @@ impl<D: Driver> Context<D> {
     pub async fn init_from_other<S: Driver>(&self, node: &TensorNode, src: &Context<S>) -> Result<Context<D>> {
         src.require(node)?;
         let child = self.extend(&[node], false)?;
-        let to = child.require(node)?;
-        let event = child.stream(node, to, src).await?;
-        child.device().wrote([&node.root().id()], &event);
+        // A constant that the device has already keeps its bytes.
+        if !child.is_shared(node) {
+            let to = child.require(node)?;
+            let event = child.stream(node, to, src, None).await?;
+            child.device().wrote([&node.root().id()], &event);
+            child.device().share(node, to);
+        }
         Ok(child)
     }
 
-    async fn stream<S: Driver>(&self, node: &TensorNode, to: BufferLoc, src: &Context<S>) -> Result<Event<D>> {
+    async fn stream<S: Driver>(
+        &self,
+        node: &TensorNode,
+        to: BufferLoc,
+        src: &Context<S>,
+        tenancy: Option<u64>,
+    ) -> Result<Event<D>> {
         let size_bytes = node.size_bytes();
         let piece = |start: u64| (node, start, PIECE_BYTES.min(size_bytes - start));
         let runner = self.device().runner();
@@ -65,6 +79,8 @@ impl<D: Driver> Context<D> {
             // The next piece is on its way while this one arrives.
             next = if following < size_bytes { Some(src.stage(&[piece(following)])?) } else { None };
             let arrived = staged.await?;
+            self.check_live()?;
+            tenancy.map_or(Ok(()), |tenancy| self.device().check_tenancy(tenancy, node))?;
             let mut uploaded = Ok(last);
             arrived
                 .with_bytes(0, &mut |bytes| uploaded = D::upload(runner, to.offset_by(start), Bytes::Slice(bytes)))?;
@@ -75,6 +91,7 @@ impl<D: Driver> Context<D> {
             }
             start = following;
         }
+        tenancy.map_or(Ok(()), |tenancy| self.device().check_tenancy(tenancy, node))?;
         Ok(Event::new(last))
     }
 }

@@ -43,18 +43,22 @@ impl<D: Driver> Context<D> {
         let from = src.require(node).map_err(named)?;
         let len_bytes = node.size_bytes();
         let (to, merged, outputs) = match into {
-            Landing::Node => (self.require_writable(node).map_err(named)?, None, vec![node.clone()]),
+            Landing::Node => {
+                if self.require(node).map_err(named)? == from {
+                    return Ok(None);
+                }
+                (self.require_writable(node).map_err(named)?, None, vec![node.clone()])
+            }
             Landing::MergeBuffer => {
                 self.device().reserve_merge_buffer(len_bytes).map_err(named)?;
                 (MERGE_LOC, Some(node.clone()), Vec::new())
             }
         };
-        if from == to {
-            return Ok(None);
-        }
         let name = format!("copy {}", node.label());
-        // What it reads is another line's, so only what it writes has a place in this one.
-        let (place, lineage) = Place::between(self.lineage(), &name, Vec::new(), outputs);
+        // What it reads is another line's, unless both contexts have the node at one place.
+        let inputs = if self.loc(node) == Some(from) { vec![node.clone()] } else { Vec::new() };
+        let (place, lineage) = Place::between(self.lineage(), &name, inputs, outputs);
+        let place = place.behind_writers(src.lineage(), node);
         let mut builder = self.child().lineage(lineage);
         if merged.is_some() {
             builder = builder.merge_buffer_node(merged.clone());

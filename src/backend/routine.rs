@@ -61,6 +61,16 @@ impl Place {
         Self::between(context.lineage(), code.name(), inputs, outputs)
     }
 
+    /// The same place, behind those too that write a node in another line of contexts.
+    pub(crate) fn behind_writers(mut self, line: &Lineage, node: &TensorNode) -> Self {
+        for writer in line.deps(&[node.root().id()], &[]) {
+            if !self.deps.iter().any(|known| known.ptr_eq(&writer)) {
+                self.deps.push(writer);
+            }
+        }
+        self
+    }
+
     /// The place behind a lineage of something that reads and writes those nodes, and the lineage behind that.
     pub(crate) fn between(
         before: &Lineage,

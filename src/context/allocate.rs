@@ -36,7 +36,14 @@ impl<D: Driver> Context<D> {
             delta.roll_back(first);
             return Err(error);
         }
-        let Delta { held, places, .. } = delta;
+        let Delta { held, places, minted, .. } = delta;
+        if zeroed {
+            // New constants are filled now, with zeros; otherwise whoever fills them shares them.
+            places
+                .iter()
+                .filter(|(_, loc)| minted.contains(&loc.pool_id))
+                .for_each(|(node, loc)| device.share(node, *loc));
+        }
         let mut buffers = self.ctx_buffers().clone();
         for (node, loc) in places {
             buffers.insert(node.id(), (node, loc));
@@ -112,9 +119,6 @@ impl<D: Driver> Delta<'_, D> {
         for (&node, place) in nodes.iter().zip(&plan.places) {
             let loc = BufferLoc { pool_id: segments[place.segment], offset: place.offset };
             record.settle_node(node, loc);
-            if mode == MemoryMode::Constant {
-                record.cache_constant(node, loc);
-            }
             self.places.push((node.clone(), loc));
         }
         Ok(())

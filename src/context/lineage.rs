@@ -1,8 +1,9 @@
 //! Who touched which node, along a line of contexts: what a routine must wait for before it may run.
 //!
-//! A routine depends on the last writer of what it reads (read after write), on the last writer of what it writes (write
-//! after write), and on whoever read that since (write after read), among the routines that were linked before it in
-//! its line of contexts. A routine that is gone can never run, so nobody waits for it.
+//! A routine depends on the writers of what it reads (read after write) and of what it writes (write after write), and on
+//! the readers of what it writes (write after read), among the routines that were linked before it in its line of
+//! contexts and have not run. A routine that is gone can never run, so nobody waits for it, but for those before it
+//! still.
 
 use std::fmt;
 use std::sync::Weak;
@@ -45,11 +46,10 @@ impl Mark {
     }
 }
 
-/// Those who touched a node last.
+/// Those who touch a node and have not run.
 #[derive(Clone, Debug, Default)]
 struct Touched {
-    writer: Option<Weak<Mark>>,
-    /// Since the writer.
+    writers: Vec<Weak<Mark>>,
     readers: Vec<Weak<Mark>>,
 }
 
@@ -74,10 +74,10 @@ impl Lineage {
             }
         };
         for touched in reads.iter().filter_map(|node| self.nodes.get(node)) {
-            touched.writer.iter().for_each(&mut add);
+            touched.writers.iter().for_each(&mut add);
         }
         for touched in writes.iter().filter_map(|node| self.nodes.get(node)) {
-            touched.writer.iter().for_each(&mut add);
+            touched.writers.iter().for_each(&mut add);
             touched.readers.iter().for_each(&mut add);
         }
         deps
@@ -86,14 +86,14 @@ impl Lineage {
     /// The lineage behind a routine that reads and writes those nodes.
     pub(crate) fn after(&self, mark: &Weak<Mark>, reads: &[NodeId], writes: &[NodeId]) -> Self {
         let mut next = self.clone();
-        for &node in reads {
-            let mut touched = next.nodes.remove(&node).unwrap_or_default();
-            touched.readers.retain(is_pending);
-            touched.readers.push(mark.clone());
-            next.nodes.insert(node, touched);
-        }
-        for &node in writes {
-            next.nodes.insert(node, Touched { writer: Some(mark.clone()), readers: Vec::new() });
+        for (nodes, is_write) in [(reads, false), (writes, true)] {
+            for &node in nodes {
+                let mut touched = next.nodes.remove(&node).unwrap_or_default();
+                let touching = if is_write { &mut touched.writers } else { &mut touched.readers };
+                touching.retain(is_pending);
+                touching.push(mark.clone());
+                next.nodes.insert(node, touched);
+            }
         }
         next
     }
@@ -123,9 +123,9 @@ mod tests {
         assert_eq!(ids(&read.deps(&[], &[X])), [0, 1, 2], "write after read");
         assert_eq!(ids(&read.deps(&[X], &[])), [0], "two reads do not wait for each other");
         let rewritten = read.after(&weak[3], &[], &[X]);
-        assert_eq!(ids(&rewritten.deps(&[X], &[])), [3], "only the last writer counts");
+        assert_eq!(ids(&rewritten.deps(&[X], &[])), [0, 3], "every writer that has not run");
         marks[3].set_run();
-        assert!(rewritten.deps(&[X], &[]).is_empty(), "what has run is waited for no longer");
+        assert_eq!(ids(&rewritten.deps(&[X], &[])), [0], "what has run is waited for no longer");
     }
 
     #[test]
@@ -133,6 +133,10 @@ mod tests {
         let mark = Arc::new(Mark::new(RoutineId(7), "gone"));
         let lineage = Lineage::default().after(&Arc::downgrade(&mark), &[], &[X]);
         assert_eq!(ids(&lineage.deps(&[X], &[])), [7]);
+        let later = Arc::new(Mark::new(RoutineId(8), "later"));
+        let lineage = lineage.after(&Arc::downgrade(&later), &[], &[X]);
+        drop(later);
+        assert_eq!(ids(&lineage.deps(&[X], &[])), [7], "those before it are waited for still");
         drop(mark);
         assert!(lineage.deps(&[X], &[]).is_empty());
     }

@@ -10,7 +10,7 @@ use crate::slab::loc::{BufferLoc, PoolId};
 impl<D: Driver> Device<D> {
     /// Makes the merge buffer at least that large. Growing it ends its tenancy; work that was recorded keeps its place.
     pub(crate) fn reserve_merge_buffer(&self, size_bytes: u64) -> Result<()> {
-        if size_bytes <= self.merge_buffer_capacity() {
+        if (1..=self.merge_buffer_capacity()).contains(&size_bytes.max(1)) {
             return Ok(());
         }
         alloc_pool(self, PoolId::MERGE, size_bytes, self.limits().alignment_bytes, None)
@@ -20,7 +20,28 @@ impl<D: Driver> Device<D> {
     pub(crate) fn set_merge_buffer(&self, node: &TensorNode, seq: u64) {
         let mut record = self.record();
         record.merge_buffer = Some((node.clone(), BufferLoc { pool_id: PoolId::MERGE, offset: 0 }));
+        record.merge_tenancy += 1;
         record.updating_for_merge_buffer = Some(seq);
+    }
+
+    /// Ends the tenancy of the merge buffer, for somebody who fills it piece by piece; gives the number of the new one.
+    pub(crate) fn begin_tenancy(&self) -> u64 {
+        let mut record = self.record();
+        let capacity = record.merge_buffer_capacity;
+        record.vacate_merge_buffer(capacity);
+        record.merge_tenancy
+    }
+
+    /// Refuses to go on filling the merge buffer after somebody else has used it.
+    pub(crate) fn check_tenancy(&self, tenancy: u64, node: &TensorNode) -> Result<()> {
+        if self.record().merge_tenancy == tenancy {
+            return Ok(());
+        }
+        let message = format!(
+            "the merge buffer of {} was used by somebody else while node {node} was on its way there; copy it again",
+            self.name()
+        );
+        Err(Error::new(ErrorKind::MergeMismatch, message))
     }
 
     /// Refuses to merge a node that is not the tenant.

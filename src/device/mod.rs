@@ -16,7 +16,7 @@ use crate::driver::Driver;
 use crate::driver::limits::{AdapterInfo, DeviceLimits, RunnerStats};
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::node::{NodeId, TensorNode};
+use crate::node::{MemoryMode, NodeId, TensorNode};
 use crate::slab::loc::{BufferLoc, PoolId};
 use crate::slab::report::MemoryReport;
 
@@ -129,12 +129,22 @@ impl<D: Driver> Device<D> {
     /// device, ready for the next context.
     pub fn free_unused_constants(&self) -> u64 {
         let unused = self.record().take_unused_constants();
-        let before = D::memory(self.runner()).in_use_bytes;
+        let mut freed_bytes = 0;
         for pool_id in unused {
             // Nobody else keeps it; if it was freed by hand, it is free.
-            let _ = pools::free_pool(self, pool_id);
+            let size_bytes = D::pool_size_bytes(self.runner(), pool_id).unwrap_or(0);
+            if pools::free_pool(self, pool_id).is_ok() {
+                freed_bytes += size_bytes;
+            }
         }
-        before - D::memory(self.runner()).in_use_bytes
+        freed_bytes
+    }
+
+    /// Shares a constant that has its bytes with all contexts of the device; does nothing for other nodes.
+    pub(crate) fn share(&self, node: &TensorNode, loc: BufferLoc) {
+        if node.mode() == MemoryMode::Constant && node.base().is_none() {
+            self.record().cache_constant(node, loc);
+        }
     }
 
     /// The limits that planning, compiling and linking respect.

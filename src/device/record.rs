@@ -21,6 +21,8 @@ pub(crate) struct Record {
     pub(super) next_pool_id: PoolId,
     pub(super) merge_buffer: Option<(TensorNode, BufferLoc)>,
     pub(super) merge_buffer_capacity: u64,
+    /// Counts the tenancies of the merge buffer, so that a slow one knows whether it is still its own.
+    pub(super) merge_tenancy: u64,
     /// The last writer of each node, by sequence number. Entries go when the node's pool does.
     pub(super) updating_for: SortedMap<NodeId, u64>,
     pub(super) updating_for_merge_buffer: Option<u64>,
@@ -34,6 +36,7 @@ impl Record {
             next_pool_id: PoolId::FIRST,
             merge_buffer: None,
             merge_buffer_capacity: 0,
+            merge_tenancy: 0,
             updating_for: SortedMap::new(),
             updating_for_merge_buffer: None,
             constant_buffer_cache: SortedMap::new(),
@@ -67,6 +70,9 @@ impl Record {
     }
 
     pub(super) fn pool_freed(&mut self, pool_id: PoolId) {
+        if pool_id == PoolId::MERGE {
+            self.vacate_merge_buffer(0);
+        }
         if let Some(pool) = self.pools.remove(&pool_id) {
             for (node, _) in &pool.residents {
                 self.updating_for.remove(&node.id());
@@ -79,6 +85,7 @@ impl Record {
     pub(super) fn vacate_merge_buffer(&mut self, capacity: u64) {
         self.merge_buffer = None;
         self.merge_buffer_capacity = capacity;
+        self.merge_tenancy += 1;
     }
 
     /// Keeps a pool, on behalf of a context or of the cache of constants.
@@ -101,10 +108,12 @@ impl Record {
         self.constant_buffer_cache.get(&node.id()).copied()
     }
 
-    /// Keeps a constant for all contexts of the device.
-    pub(crate) fn cache_constant(&mut self, node: &TensorNode, loc: BufferLoc) {
-        self.constant_buffer_cache.insert(node.id(), loc);
-        self.hold(loc.pool_id);
+    /// Keeps a constant, which has its bytes, for all contexts of the device; unless another thread was first.
+    pub(super) fn cache_constant(&mut self, node: &TensorNode, loc: BufferLoc) {
+        if !self.constant_buffer_cache.contains_key(&node.id()) {
+            self.constant_buffer_cache.insert(node.id(), loc);
+            self.hold(loc.pool_id);
+        }
     }
 
     /// Takes out the pools that only the cache of constants keeps.

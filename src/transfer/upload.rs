@@ -35,12 +35,12 @@ impl<D: Driver> Context<D> {
             check_len(node, bytes.len_bytes())?;
         }
         let names: Vec<_> = nodes.iter().map(|(node, _)| *node).collect();
-        // A constant that the device has already keeps its bytes.
-        let is_known: Vec<_> = names.iter().map(|node| self.device().record().constant(node).is_some()).collect();
         let child = self.extend(&names, false)?;
-        for ((node, bytes), known) in nodes.iter().zip(is_known) {
-            if !known {
+        for (node, bytes) in nodes {
+            // A constant that the device has already keeps its bytes.
+            if !child.is_shared(node) {
                 child.write_bytes(node, 0, *bytes)?;
+                child.device().share(node, child.require(node)?);
             }
         }
         Ok(child)
@@ -93,6 +93,12 @@ impl<D: Driver> Context<D> {
         check_range(node, start_bytes, bytes.len_bytes())?;
         let event = D::upload(self.device().runner(), loc.offset_by(start_bytes), bytes);
         self.written(node, event)
+    }
+
+    /// Whether a node is a constant of the device, which has its bytes.
+    pub(crate) fn is_shared(&self, node: &TensorNode) -> bool {
+        let shared = self.device().record().constant(node);
+        shared.is_some() && shared == self.loc(node)
     }
 
     /// Where a node is that may be written after it was initialised.

@@ -1,6 +1,6 @@
 //! The budget, the forecast, and trimming.
 
-use wgslab::{Access, Context, DType, ErrorKind, KernelSpec, TensorNode, gpu, host};
+use wgslab::{Access, Context, DType, ErrorKind, KernelSpec, MemoryMode, TensorNode, gpu, host};
 
 use crate::{ints, open, open_with};
 
@@ -72,4 +72,17 @@ fn trimming_gives_back_what_holds_no_slab() {
     assert_eq!((device.report().reserved_bytes, device.report().staging_bytes), (0, 0));
     let again = Context::root(&device).init_zeros(&[&x]).unwrap();
     assert_eq!(pollster::block_on(again.to_host::<f32>(&x)).unwrap()[0], 0.0);
+}
+
+#[test]
+fn empty_heaps_do_not_stand_in_the_way_of_the_budget() {
+    let device = open_with(gpu::OpenOptions { memory_budget_bytes: Some(1 << 20), ..gpu::OpenOptions::default() });
+    let working = kibibytes("working", 780);
+    let constant = TensorNode::with_mode("constant", DType::F32, [780 * 256], MemoryMode::Constant);
+    Context::root(&device).init_zeros(&[&working]).unwrap().finalize();
+    let context = Context::root(&device).init_zeros(&[&constant]).unwrap();
+    assert!(device.report().reserved_bytes <= 1 << 20);
+    context.finalize();
+    device.free_unused_constants();
+    assert!(Context::root(&device).init_zeros(&[&working]).is_ok());
 }

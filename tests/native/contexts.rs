@@ -228,7 +228,7 @@ fn absurd_sizes_are_refused_and_keep_the_pool_that_was_there() {
     refuse(&on_host);
 }
 
-/// A pool that is allocated anew by hand may lie in another heap: the kernel finds it there, or says that it cannot.
+/// A pool that is allocated anew by hand may lie in another heap: the kernel finds it there.
 #[test]
 fn a_kernel_never_writes_where_its_pool_was() {
     let device = open_with(gpu::OpenOptions { heap_bytes: Some(4096), ..gpu::OpenOptions::default() });
@@ -251,12 +251,9 @@ fn a_kernel_never_writes_where_its_pool_was() {
     let code = pollster::block_on(device.compile(spec)).unwrap();
     let linked = pollster::block_on(apart.link(&code)).unwrap();
     alloc_pool(&device, at.pool_id, 20_000, 256, None).unwrap();
-    let error = linked.run().unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Disposed);
-    assert!(error.to_string().contains("now lies in another buffer; link it again"), "{error}");
+    linked.run().unwrap();
+    assert_eq!(pollster::block_on(apart.to_host::<i32>(&a)).unwrap(), [5], "the kernel follows its slabs");
     drop((b, d));
-    pollster::block_on(apart.link(&code)).unwrap().run().unwrap();
-    assert_eq!(pollster::block_on(apart.to_host::<i32>(&a)).unwrap(), [5]);
 }
 
 #[test]

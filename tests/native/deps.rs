@@ -1,6 +1,6 @@
 //! Execution dependencies between routines of one line of contexts.
 
-use wgslab::{Access, Context, ErrorKind, KernelSpec, Routine, TensorNode, gpu};
+use wgslab::{Access, Context, ErrorKind, KernelSpec, Landing, Routine, TensorNode, gpu};
 
 use crate::{increment, ints, open};
 
@@ -40,7 +40,8 @@ fn writing_waits_for_earlier_readers_and_writers_and_siblings_do_not_wait() {
     let writer = increment(reader.context(), &x);
     assert_eq!(writer.execution_deps(), [(reader.id(), "reader".to_owned())], "write after read");
     let again = increment(writer.context(), &x);
-    assert_eq!(again.execution_deps(), [(writer.id(), "increment".to_owned())], "write after write");
+    let both = [(writer.id(), "increment".to_owned()), (reader.id(), "reader".to_owned())];
+    assert_eq!(again.execution_deps(), both, "write after write, and the reader that has not run either");
     let sibling = increment(&root, &x);
     sibling.run().unwrap();
     drop(reader);
@@ -48,4 +49,36 @@ fn writing_waits_for_earlier_readers_and_writers_and_siblings_do_not_wait() {
     writer.run().unwrap();
     again.run().unwrap();
     assert_eq!(pollster::block_on(root.to_host::<i32>(&x)).unwrap(), [4]);
+}
+
+#[test]
+fn dropping_a_routine_in_the_middle_keeps_those_before_it() {
+    let device = open();
+    let (a, x, y) = (ints("a", 1), ints("x", 1), ints("y", 1));
+    let root = Context::root(&device).init_from_host(&a, &[5]).unwrap();
+    let first = copy(&root, "first", &a, &x);
+    let second = copy(first.context(), "second", &a, &x);
+    let reader = copy(second.context(), "reader", &x, &y);
+    drop(second);
+    assert_eq!(reader.execution_deps(), [(first.id(), "first".to_owned())]);
+    assert_eq!(reader.run().unwrap_err().kind(), ErrorKind::NotRun);
+    first.run().unwrap();
+    reader.run().unwrap();
+    assert_eq!(pollster::block_on(reader.context().to_host::<i32>(&y)).unwrap(), [5]);
+}
+
+#[test]
+fn a_copy_waits_for_the_writer_of_what_it_copies() {
+    let device = open();
+    let (a, x) = (ints("a", 1), ints("x", 1));
+    let root = Context::root(&device).init_from_host(&a, &[5]).unwrap();
+    let writer = copy(&root, "writer", &a, &x);
+    let line = writer.context();
+    let merge = line.device_to_device(&x, Landing::MergeBuffer, line).unwrap().unwrap();
+    assert_eq!(merge.execution_deps(), [(writer.id(), "writer".to_owned())]);
+    let after = increment(merge.context(), &x);
+    assert_eq!(after.execution_deps().len(), 2, "the copy reads what it writes");
+    writer.run().unwrap();
+    merge.run().unwrap();
+    after.run().unwrap();
 }

@@ -139,3 +139,95 @@ fn gradients_of_another_device_are_merged() {
     assert_eq!(error.kind(), ErrorKind::DeviceLost);
     assert!(error.to_string().starts_with(&format!("copy {gradient} from gpu:0:")), "{error}");
 }
+
+/// Polls a future once, and gives it up.
+fn give_up<F: std::future::Future>(future: F) {
+    let mut future = std::pin::pin!(future);
+    let _ = future.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
+}
+
+#[test]
+fn a_copy_into_the_merge_buffer_that_was_given_up_leaves_no_tenant() {
+    let (one, two) = (open(), open());
+    let (x, y) = (ints("x", 10), ints("y", 3_000_000));
+    let mine = Context::root(&one).init_from_host(&x, &[1; 10]).unwrap();
+    let theirs = Context::root(&one).init_from_host(&x, &[20; 10]).unwrap();
+    let far = Context::root(&two).init_from_host(&y, &vec![7; 3_000_000]).unwrap();
+    let copy = mine.device_to_device(&x, Landing::MergeBuffer, &theirs).unwrap().unwrap();
+    let code = pollster::block_on(one.compile(add_merged(&x, &x))).unwrap();
+    let merge = pollster::block_on(copy.context().link(&code)).unwrap();
+    copy.run().unwrap();
+    give_up(mine.copy_from(&y, Landing::MergeBuffer, &far));
+    assert!(one.merge_buffer().is_none());
+    assert_eq!(merge.run().unwrap_err().kind(), ErrorKind::MergeMismatch);
+    // Somebody else comes between: the slow copy must not claim the buffer.
+    let slow = mine.copy_from(&y, Landing::MergeBuffer, &far);
+    let mut slow = std::pin::pin!(slow);
+    let _ = slow.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
+    copy.run().unwrap();
+    let error = pollster::block_on(slow).unwrap_err();
+    assert!(error.to_string().contains("was used by somebody else while node"), "{error}");
+    merge.run().unwrap();
+    assert_eq!(pollster::block_on(mine.to_host::<i32>(&x)).unwrap(), [21; 10]);
+    wgslab::free_pool(&one, PoolId::MERGE).unwrap();
+    assert_eq!((one.merge_buffer(), one.merge_buffer_capacity()), (None, 0));
+    let empty = ints("empty", 0);
+    let from = Context::root(&one).init_zeros(&[&empty]).unwrap();
+    mine.device_to_device(&empty, Landing::MergeBuffer, &from).unwrap().unwrap().run().unwrap();
+}
+
+#[test]
+fn constants_are_shared_only_when_they_have_their_bytes() {
+    let (device, other) = (open(), open());
+    let c = TensorNode::with_mode("c", wgslab::DType::I32, [3_000_000], wgslab::MemoryMode::Constant);
+    let far = Context::root(&other).init_from_host(&c, &vec![9i32; 3_000_000]).unwrap();
+    give_up(Context::root(&device).init_from_other(&c, &far));
+    let mine = Context::root(&device).init_from_host(&c, &vec![7i32; 3_000_000]).unwrap();
+    assert_eq!(pollster::block_on(mine.to_host_at::<i32>(&c, 2_999_990, 10)).unwrap(), [7; 10]);
+    let again = pollster::block_on(Context::root(&device).init_from_other(&c, &far)).unwrap();
+    assert_eq!(again.loc(&c), mine.loc(&c), "the device has it");
+    assert_eq!(pollster::block_on(mine.to_host_at::<i32>(&c, 0, 10)).unwrap(), [7; 10]);
+    assert_eq!(Context::root(&device).init_from_device(&c, &mine).unwrap().loc(&c), mine.loc(&c));
+    drop((mine, again));
+    device.free_unused_constants();
+    assert_eq!(device.report().in_use_bytes, 0);
+}
+
+#[test]
+fn threads_that_share_constants_see_their_bytes_and_leave_none() {
+    let device = open();
+    for round in 0..30 {
+        let c = TensorNode::with_mode("c", wgslab::DType::I32, [5000], wgslab::MemoryMode::Constant);
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                let (device, c) = (device.clone(), c.clone());
+                std::thread::spawn(move || {
+                    let mine = Context::root(&device).init_from_host(&c, &[round; 5000]).unwrap();
+                    assert_eq!(pollster::block_on(mine.to_host::<i32>(&c)).unwrap(), [round; 5000]);
+                    drop(mine);
+                    device.free_unused_constants();
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    }
+    device.free_unused_constants();
+    assert_eq!((device.report().pools.len(), device.report().in_use_bytes), (0, 0));
+}
+
+#[test]
+fn a_twin_may_look_at_its_own_device() {
+    let device = host::open(host::OpenOptions::default()).unwrap();
+    let x = ints("x", 4);
+    let context = Context::root(&device).init_from_host(&x, &[1, 2, 3, 4]).unwrap();
+    let (seen, node) = (context.clone(), x.clone());
+    let spec = KernelSpec::new("look", "@compute @workgroup_size(1) fn main() {}").tensor("x", &x, Access::ReadWrite);
+    let spec = spec.twin(move |args| {
+        assert!(seen.device().report().in_use_bytes > 0);
+        let now: Vec<i32> = pollster::block_on(seen.to_host(&node))?;
+        args.store("x", &now.iter().map(|x| x * 10).collect::<Vec<_>>())
+    });
+    let routine = pollster::block_on(async { context.link(&device.compile(spec).await?).await }).unwrap();
+    routine.run().unwrap();
+    assert_eq!(pollster::block_on(context.to_host::<i32>(&x)).unwrap(), [10, 20, 30, 40]);
+}

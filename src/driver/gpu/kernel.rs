@@ -162,7 +162,7 @@ fn diagnose(spec: &KernelSpec, text: &str, message: &wgpu::CompilationMessage) -
 /// naga's message carries a heading, a picture of the module and notes; the picture is of no use to the author, who gets
 /// an excerpt of the own text.
 fn without_picture(message: &str) -> String {
-    let is_picture = |line: &&str| find(line, "│", 0).is_some() || find(line, "┌", 0).is_some();
+    let is_picture = |line: &&str| ["│", "┌", "·"].iter().any(|part| find(line, part, 0).is_some());
     let said: Vec<&str> = message.lines().filter(|line| !is_picture(line)).map(plain_line).collect();
     let said: Vec<String> = said.into_iter().map(one_line).filter(|line| !line.is_empty()).collect();
     said.join("; ")
@@ -220,10 +220,8 @@ fn rejected(spec: &KernelSpec, message: &str) -> Error {
 
 /// A kernel linked to locations.
 pub struct GpuLinked {
-    spec: Arc<KernelSpec>,
+    kernel: Arc<GpuKernel>,
     locs: Vec<BufferLoc>,
-    pattern: Pattern,
-    pipeline: Pipeline,
     slot_bytes: u64,
     resolved: Mutex<Resolved>,
 }
@@ -232,8 +230,9 @@ pub struct GpuLinked {
 #[derive(Debug)]
 struct Resolved {
     generation: u64,
-    /// The heaps of the bindings.
-    bound: Vec<u32>,
+    /// The bindings, with their heaps, and the pipeline for their pattern.
+    plan: BindPlan,
+    pipeline: Pipeline,
     heaps: Arc<wgpu::BindGroup>,
     params: Arc<wgpu::BindGroup>,
     /// The parameter block: an element offset per tensor, then the statics.
@@ -244,7 +243,7 @@ struct Resolved {
 
 impl fmt::Debug for GpuLinked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "GpuLinked({:?}, {:?})", self.spec.name, self.pattern)
+        write!(f, "GpuLinked({:?}, {:?})", self.kernel.spec.name, self.resolved().plan)
     }
 }
 
@@ -255,13 +254,13 @@ impl GpuLinked {
 
     /// The binding plan in words.
     pub(super) fn explain(&self) -> String {
-        let heaps = self.resolved().bound.clone();
+        let (spec, BindPlan { pattern, heaps }) = (&self.kernel.spec, self.resolved().plan.clone());
         let bound: Vec<_> = heaps
             .iter()
             .enumerate()
             .map(|(binding, heap)| {
-                let mode = if self.pattern.read_only[binding] { "read" } else { "read_write" };
-                let of_binding = self.spec.tensors.iter().zip(&self.pattern.binding_of_tensor);
+                let mode = if pattern.read_only[binding] { "read" } else { "read_write" };
+                let of_binding = spec.tensors.iter().zip(&pattern.binding_of_tensor);
                 let names: Vec<_> =
                     of_binding.filter(|(_, at)| **at as usize == binding).map(|(t, _)| t.name.as_str()).collect();
                 format!("binding {binding} ({mode}): heap {heap} with {}", names.join(", "))
@@ -269,7 +268,7 @@ impl GpuLinked {
             .collect();
         format!(
             "pooled: {} tensors through {} bindings, {} bytes of parameters; {}",
-            self.spec.tensors.len(),
+            spec.tensors.len(),
             heaps.len(),
             self.slot_bytes,
             bound.join("; ")
@@ -289,12 +288,15 @@ pub(super) async fn link(runner: Arc<GpuRunner>, kernel: Arc<GpuKernel>, locs: V
     let slot_bytes = param_slot_bytes(&spec);
     let resolved = {
         let mut state = runner.begin()?;
-        let (bound, heaps, words) = resolve(&runner, &mut state, &spec, &locs, &plan.pattern)?;
+        let (now, heaps, words) = resolve(&runner, &mut state, &spec, &locs)?;
+        // Something may have moved while the pipeline was made.
+        let pipeline =
+            if now.pattern == plan.pattern { pipeline } else { runner.variant(&mut state, &kernel, &now.pattern) };
         let State { params, layouts, generation, .. } = &mut *state;
         let params = params.group(&runner.dev.device, layouts, slot_bytes);
-        Mutex::new(Resolved { generation: *generation, bound, heaps, params, words, recorded: None })
+        Mutex::new(Resolved { generation: *generation, plan: now, pipeline, heaps, params, words, recorded: None })
     };
-    Ok(GpuLinked { spec, locs, pattern: plan.pattern, pipeline, slot_bytes, resolved })
+    Ok(GpuLinked { kernel, locs, slot_bytes, resolved })
 }
 
 fn plan(runner: &GpuRunner, state: &State, spec: &KernelSpec, locs: &[BufferLoc]) -> Result<BindPlan> {
@@ -314,20 +316,14 @@ fn plan(runner: &GpuRunner, state: &State, spec: &KernelSpec, locs: &[BufferLoc]
     plan_bindings(&heaps, runner.dev.limits.storage_buffers)
 }
 
-/// The heaps, their bind group and the parameter words of the present placements, which must have the pattern that the
-/// pipeline was made for.
+/// The bindings, their bind group and the parameter words of the present placements.
 fn resolve(
     runner: &GpuRunner,
     state: &mut State,
     spec: &KernelSpec,
     locs: &[BufferLoc],
-    pattern: &Pattern,
-) -> Result<(Vec<u32>, Arc<wgpu::BindGroup>, Vec<u32>)> {
-    let BindPlan { pattern: now, heaps } = plan(runner, state, spec, locs)?;
-    if now != *pattern {
-        let message = "a pool of its tensors was allocated anew, and now lies in another buffer; link it again";
-        return Err(Error::new(ErrorKind::Disposed, message));
-    }
+) -> Result<(BindPlan, Arc<wgpu::BindGroup>, Vec<u32>)> {
+    let plan = plan(runner, state, spec, locs)?;
     let mut words = Vec::with_capacity(spec.param_words());
     for (tensor, &loc) in spec.tensors.iter().zip(locs) {
         let range = runner.resolve(state, loc, tensor.node.size_bytes()).map_err(|e| e.context(&tensor.node))?;
@@ -340,36 +336,64 @@ fn resolve(
         words.push((range.offset / element) as u32);
     }
     words.resize(spec.param_words(), 0);
-    let key: Vec<_> = heaps.iter().zip(&pattern.read_only).map(|(&heap, &ro)| (HeapId(heap), ro)).collect();
+    let key: Vec<_> = plan.heaps.iter().zip(&plan.pattern.read_only).map(|(&heap, &ro)| (HeapId(heap), ro)).collect();
     let group = state.heap_group(&runner.dev.device, &key)?;
-    Ok((heaps, group, words))
+    Ok((plan, group, words))
 }
 
 impl GpuRunner {
+    /// The pipeline of a pattern for a kernel that is linked already, when its slabs moved: made at once if it is not
+    /// there. The same text was compiled for another pattern, so a failure is the driver's, and fails what follows.
+    fn variant(&self, state: &mut State, kernel: &GpuKernel, pattern: &Pattern) -> Pipeline {
+        let mut variants = kernel.variants();
+        if let Some((_, pipeline)) = variants.iter().find(|(known, _)| known == pattern) {
+            return pipeline.clone();
+        }
+        let (device, spec) = (&self.dev.device, &kernel.spec);
+        let text = module_text(spec, pattern);
+        let layout = state.layouts.pipeline(device, &pattern.read_only, param_slot_bytes(spec));
+        let ((_, pipeline), verdict) = scoped(device, || create_pipeline(device, &spec.name, &text, &layout));
+        state.stats.pipelines_created += 1;
+        let (progress, name) = (self.progress().clone(), spec.name.clone());
+        platform::settle(verdict, move |caught| {
+            if let Some(caught) = caught {
+                let doing = format!("compiling \"{name}\" for slabs that moved");
+                progress.fail_unsettled(caught.into_error(&doing, ErrorKind::PipelineRejected));
+            }
+        });
+        let pipeline = Arc::new(pipeline);
+        variants.push((pattern.clone(), pipeline.clone()));
+        pipeline
+    }
+
     /// Records one run. The hot path: no allocation, no look-up by name, no new GPU object.
     pub(super) fn run(self: &Arc<Self>, linked: &GpuLinked, statics: &[i32]) -> Result<GpuEvent> {
         let mut state = self.begin()?;
         let mut resolved = linked.resolved();
         if resolved.generation != state.generation {
-            let (bound, heaps, mut words) = resolve(self, &mut state, &linked.spec, &linked.locs, &linked.pattern)?;
-            let first_static = linked.spec.tensors.len();
+            let spec = &linked.kernel.spec;
+            let (plan, heaps, mut words) = resolve(self, &mut state, spec, &linked.locs)?;
+            let first_static = spec.tensors.len();
             words[first_static..].copy_from_slice(&resolved.words[first_static..]);
-            let params = resolved.params.clone();
-            *resolved = Resolved { generation: state.generation, bound, heaps, params, words, recorded: None };
+            if plan.pattern != resolved.plan.pattern {
+                resolved.pipeline = self.variant(&mut state, &linked.kernel, &plan.pattern);
+            }
+            resolved.generation = state.generation;
+            (resolved.plan, resolved.heaps, resolved.words, resolved.recorded) = (plan, heaps, words, None);
         }
-        if linked.spec.grid.contains(&0) {
+        if linked.kernel.spec.grid.contains(&0) {
             state.advance();
             return self.recorded(state);
         }
         let params_offset = self.block(&mut state, &mut resolved, linked, statics)?;
         let dispatch = Dispatch {
-            pipeline: linked.pipeline.clone(),
+            pipeline: resolved.pipeline.clone(),
             heaps: resolved.heaps.clone(),
             params: resolved.params.clone(),
             params_offset,
-            grid: linked.spec.grid,
+            grid: linked.kernel.spec.grid,
         };
-        state.push_dispatch(dispatch, resolved.bound.iter().map(|&heap| HeapId(heap)));
+        state.push_dispatch(dispatch, resolved.plan.heaps.iter().map(|&heap| HeapId(heap)));
         drop(resolved);
         state.advance();
         self.recorded(state)
@@ -378,7 +402,7 @@ impl GpuRunner {
     /// The offset of the parameter block of this run: that of the last run, where it is in the open batch and equal.
     fn block(&self, state: &mut State, resolved: &mut Resolved, linked: &GpuLinked, statics: &[i32]) -> Result<u32> {
         let statics: &[u32] = bytemuck::cast_slice(statics);
-        let first_static = linked.spec.tensors.len();
+        let first_static = linked.kernel.spec.tensors.len();
         if let Some((batch, offset)) = resolved.recorded
             && batch == state.batch
             && resolved.words[first_static..] == *statics

@@ -77,7 +77,17 @@ impl GpuRunner {
         if let Some(range) = state.heaps.place(size, alignment, class) {
             return Ok(range);
         }
-        let heap_bytes = state.heaps.new_heap_bytes(size, alignment)?;
+        let wanted = state.heaps.new_heap_bytes(size, alignment);
+        let heap_bytes = match wanted {
+            Err(error) if error.kind() == ErrorKind::OutOfMemory => {
+                // Over the budget: empty heaps, of the other class too, are worth less than a refusal.
+                while let Some(empty) = state.heaps.empty() {
+                    self.give_back(state, empty)?;
+                }
+                state.heaps.new_heap_bytes(size, alignment)?
+            }
+            wanted => wanted?,
+        };
         self.grow(state, heap_bytes, class, (size, alignment))?;
         let placed = state.heaps.place(size, alignment, class);
         placed.ok_or_else(|| Error::bug(format!("a new heap of {heap_bytes} bytes has no room for {size}")))

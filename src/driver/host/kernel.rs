@@ -53,17 +53,27 @@ impl HostLinked {
         format!("host twin over {} tensors", self.locs.len())
     }
 
-    /// Runs the twin on copies, and keeps what it wrote only if it succeeds.
-    pub(super) fn run(&self, pools: &mut Pools, statics: &[i32]) -> Result<()> {
-        let HostKernel { spec, twin } = &*self.kernel;
+    /// Copies of the tensors, for the twin to work on.
+    pub(super) fn copies(&self, pools: &Pools) -> Result<Copies> {
         let mut memory = Copies { before: Vec::with_capacity(self.locs.len()), written: Vec::new() };
-        for (tensor, loc) in spec.tensors.iter().zip(&self.locs) {
+        for (tensor, loc) in self.kernel.spec.tensors.iter().zip(&self.locs) {
             let bytes = pools.range(*loc, tensor.node.size_bytes()).map_err(|error| error.context(&tensor.node))?;
             memory.before.push(bytes.to_vec());
         }
-        if !spec.grid.contains(&0) {
-            twin.call(&mut TwinArgs::new(spec, statics, &mut memory))?;
+        Ok(memory)
+    }
+
+    /// Runs the twin on them. No lock is held: the twin may look at its own device.
+    pub(super) fn call(&self, memory: &mut Copies, statics: &[i32]) -> Result<()> {
+        let HostKernel { spec, twin } = &*self.kernel;
+        if spec.grid.contains(&0) {
+            return Ok(());
         }
+        twin.call(&mut TwinArgs::new(spec, statics, memory))
+    }
+
+    /// Keeps what the twin wrote.
+    pub(super) fn keep(&self, pools: &mut Pools, memory: Copies) -> Result<()> {
         for (tensor, bytes) in memory.written {
             pools.range_mut(self.locs[tensor], bytes.len() as u64)?.copy_from_slice(&bytes);
         }
@@ -72,7 +82,7 @@ impl HostLinked {
 }
 
 /// The tensors as they were, and what is to be written.
-struct Copies {
+pub(super) struct Copies {
     before: Vec<Vec<u8>>,
     written: Vec<(usize, Vec<u8>)>,
 }

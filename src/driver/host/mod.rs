@@ -291,9 +291,11 @@ impl Driver for Host {
     }
 
     fn run(runner: &Arc<HostRunner>, linked: &HostLinked, statics: &[i32]) -> Result<HostEvent> {
+        let mut memory = linked.copies(&runner.begin()?.pools)?;
+        linked.call(&mut memory, statics)?;
         runner.task(|state| {
             state.stats.dispatches += 1;
-            linked.run(&mut state.pools, statics)
+            linked.keep(&mut state.pools, memory)
         })
     }
 
