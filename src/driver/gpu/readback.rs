@@ -320,3 +320,26 @@ impl ReadbackBytes for GpuReadback {
         Ok(())
     }
 }
+
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod tests {
+    use super::*;
+    use crate::device::open::open_gpu;
+    use crate::driver::gpu::OpenOptions;
+    use crate::slab::loc::PoolId;
+
+    /// Nobody but the device's end takes a mapping away, so it is taken away by hand.
+    #[test]
+    fn a_mapping_that_fails_is_an_error_and_never_bytes() {
+        let device = pollster::block_on(open_gpu(OpenOptions::default())).unwrap();
+        let runner = device.runner();
+        runner.alloc_pool(PoolId(1), 1024, 256, None).unwrap();
+        let staged = runner.stage(&[(BufferLoc { pool_id: PoolId(1), offset: 0 }, 16)]).unwrap();
+        runner.flush().unwrap();
+        staged.parts[0].staging.as_ref().unwrap().buffer.unmap();
+        let read = pollster::block_on(staged).and_then(|arrived| arrived.with_bytes(0, &mut |_| {}));
+        let error = read.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::MapFailed, "{error}");
+        assert!(error.to_string().contains("mapped"), "{error}");
+    }
+}
