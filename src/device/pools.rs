@@ -23,9 +23,13 @@ pub fn alloc_pool<D: Driver>(
     mode: Option<MemoryMode>,
 ) -> Result<()> {
     let size_bytes = checked_size(pool_id, size_bytes).map_err(|error| error.context(device.name()))?;
-    D::alloc_pool(device.runner(), pool_id, size_bytes, alignment, mode).map_err(|e| e.context(device.name()))?;
+    let allocated = D::alloc_pool(device.runner(), pool_id, size_bytes, alignment, mode);
     let mut record = device.record();
-    record.pool_freed(pool_id);
+    if allocated.is_ok() || D::pool_size_bytes(device.runner(), pool_id).is_none() {
+        // What was under the id is gone, also where memory ran out after that.
+        record.pool_freed(pool_id);
+    }
+    allocated.map_err(|error| error.context(device.name()))?;
     record.pool_allocated(pool_id, size_bytes);
     if pool_id == PoolId::MERGE {
         record.vacate_merge_buffer(size_bytes);

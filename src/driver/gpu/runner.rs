@@ -162,7 +162,11 @@ impl GpuRunner {
 
     pub(super) fn flush_state(&self, state: &mut State) -> Result<()> {
         if state.seq == state.submitted_seq {
-            return Ok(());
+            if state.tasks.is_empty() {
+                return Ok(());
+            }
+            // In the middle of an operation that opened the batch: what it has recorded so far gets a number of its own.
+            state.advance();
         }
         let (first, last) = (state.submitted_seq + 1, state.seq);
         let touched = state.touched.clone();
