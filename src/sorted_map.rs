@@ -75,6 +75,11 @@ impl<K: Ord, V> SortedMap<K, V> {
         self.entries.iter().map(|(_, value)| value)
     }
 
+    /// Keeps the entries that match.
+    pub(crate) fn retain(&mut self, mut matches: impl FnMut(&K, &V) -> bool) {
+        self.entries.retain(|(key, value)| matches(key, value));
+    }
+
     /// Takes out the entries that match.
     pub(crate) fn take_if(&mut self, mut matches: impl FnMut(&V) -> bool) -> Vec<(K, V)> {
         self.entries.extract_if(.., |(_, value)| matches(value)).collect()

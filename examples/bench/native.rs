@@ -34,7 +34,7 @@ enum Group {
     Upload,
     /// Slab to host.
     Readback,
-    /// A context of many nodes, made and finalized.
+    /// Many nodes linked or made, and finalized.
     Link,
     /// wgpu against itself: what a ratio is by chance.
     Control,
@@ -61,7 +61,7 @@ pub fn main() -> Result<()> {
                 Group::Record => record(&device, &raw).await?,
                 Group::Upload => upload(&device, &raw)?,
                 Group::Readback => readback(&device, &raw)?,
-                Group::Link => link(&device, &raw)?,
+                Group::Link => link(&device, &raw).await?,
                 Group::Control => control(&raw)?,
             });
         }
@@ -154,20 +154,36 @@ fn readback(device: &Device<gpu::Gpu>, raw: &Raw) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// A context of 1,000 nodes made and finalized, beside 1,000 buffers created and destroyed.
-fn link(device: &Device<gpu::Gpu>, raw: &Raw) -> Result<Vec<Row>> {
+/// A kernel with 1,000 new nodes linked and finalized, and a context of 1,000 nodes made and finalized, beside 1,000
+/// buffers created and destroyed.
+async fn link(device: &Device<gpu::Gpu>, raw: &Raw) -> Result<Vec<Row>> {
     let nodes: Vec<_> = (0..NODES).map(|index| floats(&format!("n{index}"), 4096)).collect();
-    let nodes: Vec<_> = nodes.iter().collect();
     let root = Context::root(device);
-    let ours = || {
+    let text = "@compute @workgroup_size(1) fn main() { store_n0(0u, 1.0); }";
+    let spec = nodes.iter().fold(KernelSpec::new("many", text), |spec, node| {
+        let name = node.label();
+        spec.tensor(name, node, Access::Write)
+    });
+    let code = device.compile(spec).await?;
+    let linked = || {
+        let start = Instant::now();
+        pollster::block_on(root.link(&code))?.context().finalize();
+        Ok(start.elapsed())
+    };
+    let nodes: Vec<_> = nodes.iter().collect();
+    let made = || {
         let start = Instant::now();
         root.init_zeros(&nodes)?.finalize();
         Ok(start.elapsed())
     };
     let theirs = || Ok(raw.create_and_destroy(NODES, 4096));
-    let (mine, theirs) = in_turn(TURNS, ours, theirs)?;
+    let mut rows = Vec::new();
+    let (mine, other) = in_turn(TURNS, linked, theirs)?;
+    rows.push(row(&format!("link and finalize a kernel with {NODES} new nodes"), "ms", &mine, &other, millis));
+    let (mine, other) = in_turn(TURNS, made, theirs)?;
+    rows.push(row(&format!("make and finalize a context of {NODES} nodes"), "ms", &mine, &other, millis));
     device.sync()?;
-    Ok(vec![row(&format!("make and finalize a context of {NODES} nodes of 4 KiB"), "ms", &mine, &theirs, millis)])
+    Ok(rows)
 }
 
 fn control(raw: &Raw) -> Result<Vec<Row>> {

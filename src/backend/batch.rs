@@ -2,13 +2,15 @@
 
 use crate::backend::compile::Code;
 use crate::backend::join::join_all;
-use crate::backend::link::add_delta;
+use crate::backend::link::check_merge_input;
+use crate::backend::nodes::nodes_of;
 use crate::backend::routine::{Place, Routine, Work};
 use crate::context::Context;
 use crate::device::Device;
 use crate::driver::Driver;
 use crate::error::{Error, Result};
-use crate::node::TensorNode;
+use crate::node::{NodeId, TensorNode};
+use crate::sorted_map::SortedMap;
 use crate::wgsl::accessors::module_text;
 use crate::wgsl::bind_plan::Pattern;
 use crate::wgsl::spec::KernelSpec;
@@ -47,13 +49,22 @@ impl<D: Driver> Context<D> {
     /// The first error in the order of the codes, as [`Context::link`] gives it.
     pub async fn link_batch(&self, codes: &[&Code<D>]) -> Result<Vec<Routine<D>>> {
         self.check_live().map_err(|error| error.context("link batch"))?;
-        let mut delta: Vec<&TensorNode> = Vec::new();
+        let mut created: Vec<Vec<u32>> = Vec::with_capacity(codes.len());
+        let mut seen: SortedMap<NodeId, ()> = SortedMap::new();
         for code in codes {
-            self.check_device(code).and_then(|()| add_delta(self, code, &mut delta)).map_err(named(code))?;
+            self.check_device(code).and_then(|()| check_merge_input(self, code)).map_err(named(code))?;
+            let has = |node: &TensorNode| self.ctx_buffers().contains(node) || seen.contains_key(&node.id());
+            let missing = code.nodes().missing(code.spec(), has).map_err(named(code))?;
+            for node in nodes_of(code.spec(), &missing) {
+                seen.insert(node.id(), ());
+            }
+            created.push(missing);
         }
+        let delta: Vec<_> =
+            codes.iter().zip(&created).flat_map(|(code, missing)| nodes_of(code.spec(), missing)).collect();
         // Dropping it, on any error below or when this future is dropped, frees what it minted.
         let shared = self.extend(&delta, true).map_err(|error| error.context("link batch"))?;
-        let links = codes.iter().map(|code| shared.link_kernel(code)).collect();
+        let links = codes.iter().map(|code| shared.link_kernel(code, |_| None)).collect();
         let mut line = shared.clone();
         let mut routines = Vec::with_capacity(codes.len());
         for (code, linked) in codes.iter().zip(join_all(links).await) {

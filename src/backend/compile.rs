@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::backend::nodes::{CodeNodes, LinkPlan};
+use crate::context::Context;
 use crate::device::{Device, DeviceId};
 use crate::driver::Driver;
 use crate::error::{Error, ErrorKind, Result};
@@ -19,6 +21,7 @@ struct Inner<D: Driver> {
     spec: Arc<KernelSpec>,
     kernel: Arc<D::Kernel>,
     device_id: DeviceId,
+    nodes: CodeNodes,
 }
 
 impl<D: Driver> Device<D> {
@@ -34,7 +37,8 @@ impl<D: Driver> Device<D> {
         let spec = Arc::new(spec.clone());
         let kernel = D::compile(self.runner(), self.dev(), spec.clone()).await.map_err(named)?;
         let kernel = Arc::new(kernel);
-        let inner = Arc::new(Inner { spec, kernel, device_id: self.device_id() });
+        let nodes = CodeNodes::new(&spec);
+        let inner = Arc::new(Inner { spec, kernel, device_id: self.device_id(), nodes });
         Ok(Code { inner })
     }
 }
@@ -69,6 +73,19 @@ impl<D: Driver> Code<D> {
 
     pub(crate) fn device_id(&self) -> DeviceId {
         self.inner.device_id
+    }
+
+    pub(crate) fn nodes(&self) -> &CodeNodes {
+        &self.inner.nodes
+    }
+
+    /// What linking this code into that context creates.
+    pub(crate) fn link_plan(&self, context: &Context<D>) -> Result<Arc<LinkPlan>> {
+        let device = context.device();
+        let planned = self.nodes().link_plan(self.spec(), context.ctx_buffers(), device.limits().plan());
+        planned.map_err(
+            |error| if error.kind() == ErrorKind::LimitExceeded { error.context(device.name()) } else { error },
+        )
     }
 }
 

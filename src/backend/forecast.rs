@@ -3,13 +3,11 @@
 use serde::Serialize;
 
 use crate::backend::compile::Code;
-use crate::backend::link::add_delta;
+use crate::backend::link::check_merge_input;
 use crate::context::Context;
 use crate::driver::Driver;
 use crate::driver::limits::DriverMemory;
 use crate::error::Result;
-use crate::node::MemoryMode;
-use crate::slab::plan::{PlanNode, plan_segments};
 
 /// What a link would allocate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -45,21 +43,13 @@ impl<D: Driver> Context<D> {
     pub fn forecast(&self, code: &Code<D>) -> Result<Forecast> {
         self.check_live()?;
         self.check_device(code)?;
-        let mut delta = Vec::new();
-        add_delta(self, code, &mut delta)?;
-        let limits = self.device().limits().plan();
-        let mut slab_sizes_bytes = Vec::new();
-        for mode in [MemoryMode::OnDevice, MemoryMode::Constant] {
-            let of_mode = delta.iter().filter(|node| node.mode() == mode);
-            let named: Vec<_> = of_mode.map(|node| (node.to_string(), node.size_bytes())).collect();
-            let nodes: Vec<_> =
-                named.iter().map(|(name, size_bytes)| PlanNode { name, size_bytes: *size_bytes }).collect();
-            slab_sizes_bytes.extend(plan_segments(&nodes, limits)?.segment_sizes_bytes);
-        }
+        check_merge_input(self, code)?;
+        let plan = code.link_plan(self)?;
+        let slab_sizes_bytes = plan.delta.slab_sizes_bytes(self.device().limits().plan())?;
         let DriverMemory { in_use_bytes, .. } = D::memory(self.device().runner());
         let in_use_after_bytes = in_use_bytes + slab_sizes_bytes.iter().sum::<u64>();
         let budget_bytes = D::budget_bytes(self.device().dev());
-        let nodes = delta.iter().map(|node| node.label().to_owned()).collect();
+        let nodes = plan.created(code.spec()).map(|node| node.label().to_owned()).collect();
         Ok(Forecast { nodes, slab_sizes_bytes, in_use_after_bytes, budget_bytes })
     }
 }

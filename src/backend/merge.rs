@@ -1,6 +1,7 @@
 //! Copies from one context to another, and the merge buffer: the single-tenant landing place, pool 0, of a node that is to
 //! be merged into another context's.
 
+use crate::backend::nodes::InOut;
 use crate::backend::routine::{Place, Routine, Work};
 use crate::context::Context;
 use crate::device::merge::merge_mismatch;
@@ -57,7 +58,7 @@ impl<D: Driver> Context<D> {
         let name = format!("copy {}", node.label());
         // What it reads is another line's, unless both contexts have the node at one place.
         let inputs = if self.loc(node) == Some(from) { vec![node.clone()] } else { Vec::new() };
-        let (place, lineage) = Place::between(self.lineage(), &name, inputs, outputs);
+        let (place, lineage) = Place::between(self.lineage(), &name, InOut::new(inputs, outputs));
         let place = place.behind_writers(src.lineage(), node);
         let mut builder = self.child().lineage(lineage);
         if merged.is_some() {

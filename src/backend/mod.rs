@@ -7,5 +7,6 @@ pub mod forecast;
 mod join;
 mod link;
 pub mod merge;
+mod nodes;
 pub mod routine;
 pub mod sequence;

@@ -1,19 +1,19 @@
 //! Routines: linked and runnable.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::backend::compile::Code;
+use crate::backend::nodes::InOut;
 use crate::context::Context;
-use crate::context::lineage::{Lineage, Mark, RoutineId, is_pending};
+use crate::context::lineage::{Lineage, Mark, OwnMark, RoutineId, Touched};
 use crate::driver::Driver;
 use crate::driver::event::DriverEvent;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
-use crate::node::{NodeId, TensorNode};
+use crate::node::TensorNode;
 use crate::slab::loc::BufferLoc;
-use crate::wgsl::spec::{Access, KernelSpec};
 
 /// A linked kernel. Cheap to clone; it keeps its context.
 pub struct Routine<D: Driver> {
@@ -23,13 +23,11 @@ pub struct Routine<D: Driver> {
 struct Inner<D: Driver> {
     context: Context<D>,
     work: Work<D>,
-    inputs: Vec<TensorNode>,
-    outputs: Vec<TensorNode>,
+    in_out: InOut,
     /// The node that the merge buffer must hold.
     merge_input: Option<TensorNode>,
-    written: Vec<NodeId>,
-    mark: Arc<Mark>,
-    deps: Vec<Weak<Mark>>,
+    mark: OwnMark,
+    deps: Vec<Arc<Mark>>,
     /// Whether every dependency was seen to have run; it stays so.
     free: AtomicBool,
 }
@@ -42,29 +40,24 @@ pub(crate) enum Work<D: Driver> {
     Copy { source: Context<D>, from: BufferLoc, to: BufferLoc, len_bytes: u64, merged: Option<TensorNode> },
 }
 
-static NEXT_ID: AtomicU32 = AtomicU32::new(1);
-
 /// A routine's place in its line of contexts, known before it is linked.
 #[derive(Debug)]
 pub(crate) struct Place {
-    mark: Arc<Mark>,
-    deps: Vec<Weak<Mark>>,
-    inputs: Vec<TensorNode>,
-    outputs: Vec<TensorNode>,
-    written: Vec<NodeId>,
+    mark: OwnMark,
+    deps: Vec<Arc<Mark>>,
+    in_out: InOut,
 }
 
 impl Place {
     /// The place behind `context` of a kernel, and the lineage behind that.
     pub(crate) fn behind<D: Driver>(context: &Context<D>, code: &Code<D>) -> (Self, Lineage) {
-        let (inputs, outputs) = (nodes_with(code.spec(), Access::reads), nodes_with(code.spec(), Access::writes));
-        Self::between(context.lineage(), code.name(), inputs, outputs)
+        Self::between(context.lineage(), code.name(), code.nodes().in_out.clone())
     }
 
     /// The same place, behind those too that write a node in another line of contexts.
     pub(crate) fn behind_writers(mut self, line: &Lineage, node: &TensorNode) -> Self {
-        for writer in line.deps(&[node.root().id()], &[]) {
-            if !self.deps.iter().any(|known| known.ptr_eq(&writer)) {
+        for writer in line.deps(&Touched::new([node]), &Touched::default()) {
+            if !self.deps.iter().any(|known| Arc::ptr_eq(known, &writer)) {
                 self.deps.push(writer);
             }
         }
@@ -72,43 +65,24 @@ impl Place {
     }
 
     /// The place behind a lineage of something that reads and writes those nodes, and the lineage behind that.
-    pub(crate) fn between(
-        before: &Lineage,
-        name: &str,
-        inputs: Vec<TensorNode>,
-        outputs: Vec<TensorNode>,
-    ) -> (Self, Lineage) {
-        // A view stands for the node whose bytes it shows.
-        let ids = |nodes: &[TensorNode]| nodes.iter().map(|node| node.root().id()).collect::<Vec<_>>();
-        let (read, written) = (ids(&inputs), ids(&outputs));
-        let mark = Arc::new(Mark::new(RoutineId(NEXT_ID.fetch_add(1, Ordering::Relaxed)), name));
-        let deps = before.deps(&read, &written);
-        let lineage = before.after(&Arc::downgrade(&mark), &read, &written);
-        (Self { mark, deps, inputs, outputs, written }, lineage)
+    pub(crate) fn between(before: &Lineage, name: &str, in_out: InOut) -> (Self, Lineage) {
+        let deps = before.deps(&in_out.reads, &in_out.writes);
+        let mark = OwnMark::new(name, in_out.reads.clone(), in_out.writes.clone());
+        let lineage = before.after(&mark);
+        (Self { mark, deps, in_out }, lineage)
     }
-}
-
-/// The nodes of a code's tensors with such an access, each once; not the merge buffer's.
-fn nodes_with(spec: &KernelSpec, wanted: fn(Access) -> bool) -> Vec<TensorNode> {
-    let mut nodes: Vec<TensorNode> = Vec::new();
-    for tensor in spec.tensors.iter().filter(|tensor| !tensor.merged && wanted(tensor.access)) {
-        if !nodes.contains(&tensor.node) {
-            nodes.push(tensor.node.clone());
-        }
-    }
-    nodes
 }
 
 impl<D: Driver> Routine<D> {
     /// A routine in the context that was made for it.
     pub(crate) fn new(context: Context<D>, work: Work<D>, place: Place) -> Self {
-        let Place { mark, deps, inputs, outputs, written } = place;
+        let Place { mark, deps, in_out } = place;
         let merge_input = match &work {
             Work::Kernel { code, .. } => code.spec().merge_input().cloned(),
             Work::Copy { .. } => None,
         };
         let free = AtomicBool::new(deps.is_empty());
-        Self { inner: Arc::new(Inner { context, work, inputs, outputs, merge_input, written, mark, deps, free }) }
+        Self { inner: Arc::new(Inner { context, work, in_out, merge_input, mark, deps, free }) }
     }
 
     /// The identity.
@@ -119,7 +93,7 @@ impl<D: Driver> Routine<D> {
     /// The routines that must run before this one may, and have not yet: those linked before it, in its line of
     /// contexts, that write what it reads, or touch what it writes.
     pub fn execution_deps(&self) -> Vec<(RoutineId, String)> {
-        let pending = self.inner.deps.iter().filter_map(Weak::upgrade).filter(|mark| !mark.has_run());
+        let pending = self.inner.deps.iter().filter(|mark| mark.is_pending());
         pending.map(|mark| (mark.id, mark.name.clone())).collect()
     }
 
@@ -129,7 +103,7 @@ impl<D: Driver> Routine<D> {
         if free.load(Ordering::Acquire) {
             return true;
         }
-        let can_run = !deps.iter().any(is_pending);
+        let can_run = !deps.iter().any(|mark| mark.is_pending());
         free.store(can_run, Ordering::Release);
         can_run
     }
@@ -168,12 +142,12 @@ impl<D: Driver> Routine<D> {
 
     /// The nodes that the routine looks at, the merge buffer's aside.
     pub fn inputs(&self) -> &[TensorNode] {
-        &self.inner.inputs
+        &self.inner.in_out.inputs
     }
 
     /// The nodes that the routine may change.
     pub fn outputs(&self) -> &[TensorNode] {
-        &self.inner.outputs
+        &self.inner.in_out.outputs
     }
 
     /// How the tensors are bound, and why.
@@ -232,7 +206,7 @@ impl<D: Driver> Routine<D> {
     }
 
     fn record(&self, statics: &[i32]) -> Result<Event<D>> {
-        let Inner { context, work, written, mark, merge_input, .. } = &*self.inner;
+        let Inner { context, work, mark, merge_input, .. } = &*self.inner;
         context.check_live()?;
         self.check_deps()?;
         let device = context.device();
@@ -252,7 +226,7 @@ impl<D: Driver> Routine<D> {
         };
         mark.set_run();
         let event = Event::new(event);
-        device.wrote(written, &event);
+        device.wrote(mark.writes().ids(), &event);
         Ok(event)
     }
 

@@ -1,126 +1,170 @@
 //! Extending a context: new nodes go, in order, into slabs of their own that the child owns.
 
+use std::sync::Arc;
+
+use crate::context::ctx_buffers::Layer;
 use crate::context::{Context, ContextBuilder, CtxBuffers};
 use crate::device::Device;
 use crate::device::pools::{alloc_pool, free_pool};
 use crate::driver::Driver;
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::{MemoryMode, TensorNode};
-use crate::slab::loc::{BufferLoc, PoolId};
-use crate::slab::plan::{PlanLimits, PlanNode, SegmentPlan, plan_segments};
-use crate::sorted_map::SortedMap;
+use crate::slab::layout::{Layout, Resident};
+use crate::slab::loc::PoolId;
+use crate::slab::plan::{PlanLimits, plan_segments};
+
+/// New nodes, planned: pure data, so that whoever allocates the same nodes again plans them once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Delta {
+    working: Arc<Group>,
+    /// Planned when they are placed: the device may have some of them by then.
+    constants: Vec<TensorNode>,
+}
+
+/// Nodes of one kind with their places, and the slabs that they need.
+#[derive(Debug, Default)]
+struct Group {
+    layout: Arc<Layout>,
+    segment_sizes_bytes: Vec<u64>,
+}
+
+impl Group {
+    fn plan(nodes: &[&TensorNode], limits: PlanLimits) -> Result<Self> {
+        let plan = plan_segments(nodes.iter().map(|node| node.size_bytes()), limits, |index| nodes[index].to_string())?;
+        let mut layout = Layout::with_capacity(nodes.len());
+        for (&node, place) in nodes.iter().zip(&plan.places) {
+            let (segment, offset) = (place.segment as u32, place.offset);
+            if !layout.insert(Resident { node: node.clone(), segment, offset }) {
+                return Err(named_twice(node));
+            }
+        }
+        Ok(Self { layout: Arc::new(layout), segment_sizes_bytes: plan.segment_sizes_bytes })
+    }
+}
+
+impl Delta {
+    /// Plans nodes, in order: as few slabs as the cap allows, working nodes and constants apart.
+    pub(crate) fn plan(nodes: &[&TensorNode], limits: PlanLimits) -> Result<Self> {
+        let (constants, working): (Vec<_>, Vec<_>) = nodes.iter().partition(|node| node.mode() == MemoryMode::Constant);
+        let working = Arc::new(Group::plan(&working, limits)?);
+        let mut distinct: Vec<TensorNode> = Vec::with_capacity(constants.len());
+        for node in constants {
+            if distinct.contains(node) {
+                return Err(named_twice(node));
+            }
+            distinct.push(node.clone());
+        }
+        Ok(Self { working, constants: distinct })
+    }
+
+    /// The sizes of the slabs that placing it would allocate, in bytes, if the device has none of its constants.
+    pub(crate) fn slab_sizes_bytes(&self, limits: PlanLimits) -> Result<Vec<u64>> {
+        let constants: Vec<_> = self.constants.iter().collect();
+        let constants = Group::plan(&constants, limits)?;
+        Ok([&self.working.segment_sizes_bytes[..], &constants.segment_sizes_bytes[..]].concat())
+    }
+
+    /// Where a node will be that is no constant: in the slab of which of the child's own pools, and how far into it.
+    pub(crate) fn place_of(&self, node: &TensorNode) -> Option<(u32, u64)> {
+        self.working.layout.get(node.id()).map(|resident| (resident.segment, resident.offset))
+    }
+}
+
+fn named_twice(node: &TensorNode) -> Error {
+    Error::new(ErrorKind::DuplicateNode, format!("node {node} is named twice; name it once"))
+}
 
 impl<D: Driver> Context<D> {
-    /// A child that has `nodes` too, in new slabs: as few as the device's cap allows, working nodes and constants
-    /// apart. With `zeroed` they are filled with zeros, else their contents are unspecified.
+    /// A child that has `nodes` too, in new slabs. With `zeroed` they are filled with zeros, else their contents are
+    /// unspecified.
     ///
     /// A refusal changes nothing: no pool stays, and no later address is another.
     pub(crate) fn extend(&self, nodes: &[&TensorNode], zeroed: bool) -> Result<Context<D>> {
-        self.extend_as(self.child(), nodes, zeroed)
-    }
-
-    /// As [`Context::extend`], with the other parts of the child as `builder` has them.
-    pub(crate) fn extend_as(
-        &self,
-        builder: ContextBuilder<D>,
-        nodes: &[&TensorNode],
-        zeroed: bool,
-    ) -> Result<Context<D>> {
         self.check_live()?;
-        check_absent(self.ctx_buffers(), nodes)?;
-        let device = self.device();
-        let first = device.next_pool_id();
-        let mut delta = Delta { device, held: Vec::new(), places: Vec::new(), minted: Vec::new() };
-        let placed = delta.place_all(nodes, zeroed);
-        if let Err(error) = placed {
-            delta.roll_back(first);
-            return Err(error);
-        }
-        let Delta { held, places, minted, .. } = delta;
-        if zeroed {
-            // New constants are filled now, with zeros; otherwise whoever fills them shares them.
-            places
-                .iter()
-                .filter(|(_, loc)| minted.contains(&loc.pool_id))
-                .for_each(|(node, loc)| device.share(node, *loc));
-        }
-        let mut buffers = self.ctx_buffers().clone();
-        for (node, loc) in places {
-            buffers.insert(node.id(), (node, loc));
-        }
-        Ok(builder.holding(held).ctx_buffers(buffers).build())
-    }
-}
-
-fn check_absent(buffers: &CtxBuffers, nodes: &[&TensorNode]) -> Result<()> {
-    let mut seen = SortedMap::new();
-    for node in nodes {
-        if let Some((_, loc)) = buffers.get(&node.id()) {
+        let present = nodes.iter().find_map(|node| self.ctx_buffers().get(node).map(|loc| (node, loc)));
+        if let Some((node, loc)) = present {
             let message = format!("node {node} is in the context already, at {loc}; write to it with from_host");
             return Err(Error::new(ErrorKind::DuplicateNode, message));
         }
-        if seen.insert(node.id(), ()).is_some() {
-            let message = format!("node {node} is named twice; name it once");
-            return Err(Error::new(ErrorKind::DuplicateNode, message));
-        }
+        let delta = self.plan(nodes)?;
+        self.extend_by(self.child(), &delta, zeroed)
     }
-    Ok(())
+
+    /// Plans nodes for the device of this context.
+    pub(crate) fn plan(&self, nodes: &[&TensorNode]) -> Result<Delta> {
+        let device = self.device();
+        Delta::plan(nodes, device.limits().plan()).map_err(|error| error.context(device.name()))
+    }
+
+    /// As [`Context::extend`], by nodes that are planned and absent, with the other parts of the child as `builder` has
+    /// them.
+    pub(crate) fn extend_by(&self, builder: ContextBuilder<D>, delta: &Delta, zeroed: bool) -> Result<Context<D>> {
+        let device = self.device();
+        let first = device.next_pool_id();
+        let mut minting = Minting { device, held: Vec::new(), minted: Vec::new(), zeroed };
+        let mut buffers = self.ctx_buffers().clone();
+        if let Err(error) = minting.place(delta, &mut buffers) {
+            minting.roll_back(first);
+            return Err(error);
+        }
+        Ok(builder.holding(minting.held).ctx_buffers(buffers).build())
+    }
 }
 
-fn plan_nodes(nodes: &[&TensorNode], limits: PlanLimits) -> Result<SegmentPlan> {
-    let names: Vec<String> = nodes.iter().map(ToString::to_string).collect();
-    let plan_nodes: Vec<_> =
-        nodes.iter().zip(&names).map(|(node, name)| PlanNode { name, size_bytes: node.size_bytes() }).collect();
-    plan_segments(&plan_nodes, limits)
-}
-
-/// Pools and places on their way into a context.
-struct Delta<'a, D: Driver> {
+/// Pools on their way into a context.
+struct Minting<'a, D: Driver> {
     device: &'a Device<D>,
     /// New pools, and those of constants that the device has already.
     held: Vec<PoolId>,
-    places: Vec<(TensorNode, BufferLoc)>,
     minted: Vec<PoolId>,
+    zeroed: bool,
 }
 
-impl<D: Driver> Delta<'_, D> {
-    fn place_all(&mut self, nodes: &[&TensorNode], zeroed: bool) -> Result<()> {
-        let (constants, working): (Vec<_>, Vec<_>) = nodes.iter().partition(|node| node.mode() == MemoryMode::Constant);
-        self.place(&working, MemoryMode::OnDevice, zeroed)?;
+impl<D: Driver> Minting<'_, D> {
+    fn place(&mut self, delta: &Delta, buffers: &mut CtxBuffers) -> Result<()> {
+        self.place_group(&delta.working, MemoryMode::OnDevice, buffers)?;
+        if delta.constants.is_empty() {
+            return Ok(());
+        }
         let cached = |node: &&TensorNode| self.device.record().constant(node);
-        let (known, new): (Vec<_>, Vec<_>) = constants.into_iter().partition(|node| cached(node).is_some());
-        self.place(&new, MemoryMode::Constant, zeroed)?;
+        let (known, new): (Vec<_>, Vec<_>) = delta.constants.iter().partition(|node| cached(node).is_some());
+        let group = Group::plan(&new, self.device.limits().plan())?;
+        self.place_group(&group, MemoryMode::Constant, buffers)?;
+        if self.zeroed {
+            // New constants are filled now, with zeros; otherwise whoever fills them shares them.
+            new.into_iter().filter_map(|node| Some((node, buffers.get(node)?))).for_each(|(node, loc)| {
+                self.device.share(node, loc);
+            });
+        }
         let mut record = self.device.record();
         for node in known {
             if let Some(loc) = record.constant(node) {
                 record.hold(loc.pool_id);
                 self.held.push(loc.pool_id);
-                self.places.push((node.clone(), loc));
+                buffers.insert(node.clone(), loc);
             }
         }
         Ok(())
     }
 
-    fn place(&mut self, nodes: &[&TensorNode], mode: MemoryMode, zeroed: bool) -> Result<()> {
-        let limits = self.device.limits().plan();
-        let plan = plan_nodes(nodes, limits).map_err(|error| error.context(self.device.name()))?;
-        let mut segments = Vec::with_capacity(plan.segment_sizes_bytes.len());
-        for &size_bytes in &plan.segment_sizes_bytes {
+    fn place_group(&mut self, group: &Group, mode: MemoryMode, buffers: &mut CtxBuffers) -> Result<()> {
+        if group.segment_sizes_bytes.is_empty() {
+            return Ok(());
+        }
+        let alignment_bytes = self.device.limits().alignment_bytes;
+        let mut pools = Vec::with_capacity(group.segment_sizes_bytes.len());
+        for (segment, &size_bytes) in group.segment_sizes_bytes.iter().enumerate() {
             let pool_id = self.device.record().mint_pool_id()?;
             self.minted.push(pool_id);
-            alloc_pool(self.device, pool_id, size_bytes, limits.alignment_bytes, Some(mode))?;
+            alloc_pool(self.device, pool_id, size_bytes, alignment_bytes, Some(mode))?;
             self.held.push(pool_id);
-            segments.push(pool_id);
-            if zeroed {
+            pools.push(pool_id);
+            self.device.record().settle(pool_id, &group.layout, segment as u32);
+            if self.zeroed {
                 D::clear_recycled(self.device.runner(), pool_id)?;
             }
         }
-        let mut record = self.device.record();
-        for (&node, place) in nodes.iter().zip(&plan.places) {
-            let loc = BufferLoc { pool_id: segments[place.segment], offset: place.offset };
-            record.settle_node(node, loc);
-            self.places.push((node.clone(), loc));
-        }
+        buffers.push(Layer::new(group.layout.clone(), pools));
         Ok(())
     }
 

@@ -6,12 +6,12 @@
 //! still.
 
 use std::fmt;
-use std::sync::Weak;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use serde::Serialize;
 
-use crate::node::NodeId;
+use crate::node::{NodeId, TensorNode};
 use crate::sorted_map::SortedMap;
 
 /// The identity of a routine, unique in the process, in order of linking.
@@ -24,120 +24,184 @@ impl fmt::Display for RoutineId {
     }
 }
 
+static NEXT_ID: AtomicU32 = AtomicU32::new(1);
+
+const PENDING: u8 = 0;
+const RAN: u8 = 1;
+const GONE: u8 = 2;
+
 /// A routine as those after it see it.
 #[derive(Debug)]
 pub(crate) struct Mark {
     pub(crate) id: RoutineId,
     pub(crate) name: String,
-    ran: AtomicBool,
+    state: AtomicU8,
+    reads: Arc<Touched>,
+    writes: Arc<Touched>,
 }
 
 impl Mark {
-    pub(crate) fn new(id: RoutineId, name: &str) -> Self {
-        Self { id, name: name.to_owned(), ran: AtomicBool::new(false) }
+    /// Whether somebody must still wait for the routine.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.state.load(Ordering::Acquire) == PENDING
     }
 
-    pub(crate) fn has_run(&self) -> bool {
-        self.ran.load(Ordering::Acquire)
+    /// Whether a routine behind it that reads and writes those nodes must wait for it.
+    fn precedes(&self, reads: &Touched, writes: &Touched) -> bool {
+        self.writes.meets(reads) || self.writes.meets(writes) || self.reads.meets(writes)
+    }
+}
+
+/// A mark in the hands of its routine: when it goes, nobody waits for it any more.
+#[derive(Debug)]
+pub(crate) struct OwnMark(Arc<Mark>);
+
+impl OwnMark {
+    /// The mark of a new routine that reads and writes those nodes.
+    pub(crate) fn new(name: &str, reads: Arc<Touched>, writes: Arc<Touched>) -> Self {
+        let id = RoutineId(NEXT_ID.fetch_add(1, Ordering::Relaxed));
+        Self(Arc::new(Mark { id, name: name.to_owned(), state: AtomicU8::new(PENDING), reads, writes }))
     }
 
     pub(crate) fn set_run(&self) {
-        self.ran.store(true, Ordering::Release);
+        self.0.state.store(RAN, Ordering::Release);
+    }
+
+    /// The nodes that the routine may change.
+    pub(crate) fn writes(&self) -> &Touched {
+        &self.0.writes
     }
 }
 
-/// Those who touch a node and have not run.
-#[derive(Clone, Debug, Default)]
-struct Touched {
-    writers: Vec<Weak<Mark>>,
-    readers: Vec<Weak<Mark>>,
+impl std::ops::Deref for OwnMark {
+    type Target = Mark;
+
+    fn deref(&self) -> &Mark {
+        &self.0
+    }
 }
 
-/// Who touched which node, along a line of contexts.
+impl Drop for OwnMark {
+    fn drop(&mut self) {
+        let _ = self.0.state.compare_exchange(PENDING, GONE, Ordering::AcqRel, Ordering::Acquire);
+    }
+}
+
+/// A set of nodes, made to be compared with others quickly.
+#[derive(Debug, Default)]
+pub(crate) struct Touched {
+    ids: Vec<NodeId>,
+    /// A bit for each id, modulo 64: most sets that share nothing are told apart by it.
+    mask: u64,
+}
+
+impl Touched {
+    /// The nodes whose bytes those are: a view stands for the node whose bytes it shows.
+    pub(crate) fn new<'a>(nodes: impl IntoIterator<Item = &'a TensorNode>) -> Self {
+        let mut ids = SortedMap::new();
+        for node in nodes {
+            ids.insert(node.root().id(), ());
+        }
+        let ids: Vec<NodeId> = ids.iter().map(|(id, ())| *id).collect();
+        let mask = ids.iter().fold(0, |mask, id| mask | 1 << (id.0 % 64));
+        Self { ids, mask }
+    }
+
+    pub(crate) fn ids(&self) -> &[NodeId] {
+        &self.ids
+    }
+
+    fn meets(&self, other: &Self) -> bool {
+        if self.mask & other.mask == 0 {
+            return false;
+        }
+        let (few, many) = if self.ids.len() < other.ids.len() { (self, other) } else { (other, self) };
+        few.ids.iter().any(|id| many.ids.binary_search(id).is_ok())
+    }
+}
+
+/// The routines of a line of contexts that somebody may have to wait for, in order of linking.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lineage {
-    nodes: SortedMap<NodeId, Touched>,
-}
-
-/// Whether somebody must still wait for that routine.
-pub(crate) fn is_pending(mark: &Weak<Mark>) -> bool {
-    mark.upgrade().is_some_and(|mark| !mark.has_run())
+    marks: Vec<Arc<Mark>>,
 }
 
 impl Lineage {
     /// What a routine depends on that reads and writes those nodes.
-    pub(crate) fn deps(&self, reads: &[NodeId], writes: &[NodeId]) -> Vec<Weak<Mark>> {
-        let mut deps: Vec<Weak<Mark>> = Vec::new();
-        let mut add = |mark: &Weak<Mark>| {
-            if is_pending(mark) && !deps.iter().any(|known| known.ptr_eq(mark)) {
-                deps.push(mark.clone());
-            }
-        };
-        for touched in reads.iter().filter_map(|node| self.nodes.get(node)) {
-            touched.writers.iter().for_each(&mut add);
-        }
-        for touched in writes.iter().filter_map(|node| self.nodes.get(node)) {
-            touched.writers.iter().for_each(&mut add);
-            touched.readers.iter().for_each(&mut add);
-        }
-        deps
+    pub(crate) fn deps(&self, reads: &Touched, writes: &Touched) -> Vec<Arc<Mark>> {
+        self.marks.iter().filter(|mark| mark.is_pending() && mark.precedes(reads, writes)).cloned().collect()
     }
 
-    /// The lineage behind a routine that reads and writes those nodes.
-    pub(crate) fn after(&self, mark: &Weak<Mark>, reads: &[NodeId], writes: &[NodeId]) -> Self {
-        let mut next = self.clone();
-        for (nodes, is_write) in [(reads, false), (writes, true)] {
-            for &node in nodes {
-                let mut touched = next.nodes.remove(&node).unwrap_or_default();
-                let touching = if is_write { &mut touched.writers } else { &mut touched.readers };
-                touching.retain(is_pending);
-                touching.push(mark.clone());
-                next.nodes.insert(node, touched);
-            }
-        }
-        next
+    /// The lineage behind a routine.
+    pub(crate) fn after(&self, mark: &OwnMark) -> Self {
+        let pending = self.marks.iter().filter(|mark| mark.is_pending());
+        Self { marks: pending.chain([&mark.0]).cloned().collect() }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
+    use crate::dtype::DType;
 
-    const X: NodeId = NodeId(1);
-    const Y: NodeId = NodeId(2);
+    fn node() -> TensorNode {
+        TensorNode::new("n", DType::F32, [1])
+    }
 
-    fn ids(deps: &[Weak<Mark>]) -> Vec<u32> {
-        deps.iter().filter_map(Weak::upgrade).map(|mark| mark.id.0).collect()
+    fn touched(nodes: &[&TensorNode]) -> Arc<Touched> {
+        Arc::new(Touched::new(nodes.iter().copied()))
+    }
+
+    fn names(lineage: &Lineage, reads: &[&TensorNode], writes: &[&TensorNode]) -> Vec<String> {
+        lineage.deps(&touched(reads), &touched(writes)).iter().map(|mark| mark.name.clone()).collect()
     }
 
     #[test]
     fn the_three_hazards_are_dependencies_and_reading_twice_is_none() {
-        let marks: Vec<_> = (0..4).map(|id| Arc::new(Mark::new(RoutineId(id), "r"))).collect();
-        let weak: Vec<_> = marks.iter().map(Arc::downgrade).collect();
-        let written = Lineage::default().after(&weak[0], &[], &[X]);
-        assert_eq!(ids(&written.deps(&[X], &[])), [0], "read after write");
-        assert_eq!(ids(&written.deps(&[], &[X])), [0], "write after write");
-        let read = written.after(&weak[1], &[X], &[Y]).after(&weak[2], &[X], &[]);
-        assert_eq!(ids(&read.deps(&[], &[X])), [0, 1, 2], "write after read");
-        assert_eq!(ids(&read.deps(&[X], &[])), [0], "two reads do not wait for each other");
-        let rewritten = read.after(&weak[3], &[], &[X]);
-        assert_eq!(ids(&rewritten.deps(&[X], &[])), [0, 3], "every writer that has not run");
-        marks[3].set_run();
-        assert_eq!(ids(&rewritten.deps(&[X], &[])), [0], "what has run is waited for no longer");
+        let (x, y) = (node(), node());
+        let writer = OwnMark::new("writer", touched(&[]), touched(&[&x]));
+        let written = Lineage::default().after(&writer);
+        assert_eq!(names(&written, &[&x], &[]), ["writer"], "read after write");
+        assert_eq!(names(&written, &[], &[&x]), ["writer"], "write after write");
+        let reader = OwnMark::new("reader", touched(&[&x]), touched(&[&y]));
+        let other = OwnMark::new("other", touched(&[&x]), touched(&[]));
+        let read = written.after(&reader).after(&other);
+        assert_eq!(names(&read, &[], &[&x]), ["writer", "reader", "other"], "write after read");
+        assert_eq!(names(&read, &[&x], &[]), ["writer"], "two reads do not wait for each other");
+        let second = OwnMark::new("second", touched(&[]), touched(&[&x]));
+        let rewritten = read.after(&second);
+        assert_eq!(names(&rewritten, &[&x], &[]), ["writer", "second"], "every writer that has not run");
+        second.set_run();
+        assert_eq!(names(&rewritten, &[&x], &[]), ["writer"], "what has run is waited for no longer");
     }
 
     #[test]
     fn nobody_waits_for_a_routine_that_is_gone() {
-        let mark = Arc::new(Mark::new(RoutineId(7), "gone"));
-        let lineage = Lineage::default().after(&Arc::downgrade(&mark), &[], &[X]);
-        assert_eq!(ids(&lineage.deps(&[X], &[])), [7]);
-        let later = Arc::new(Mark::new(RoutineId(8), "later"));
-        let lineage = lineage.after(&Arc::downgrade(&later), &[], &[X]);
+        let x = node();
+        let first = OwnMark::new("first", touched(&[]), touched(&[&x]));
+        let lineage = Lineage::default().after(&first);
+        let later = OwnMark::new("later", touched(&[]), touched(&[&x]));
+        let lineage = lineage.after(&later);
         drop(later);
-        assert_eq!(ids(&lineage.deps(&[X], &[])), [7], "those before it are waited for still");
-        drop(mark);
-        assert!(lineage.deps(&[X], &[]).is_empty());
+        assert_eq!(names(&lineage, &[&x], &[]), ["first"], "those before it are waited for still");
+        drop(first);
+        assert!(names(&lineage, &[&x], &[]).is_empty());
+    }
+
+    #[test]
+    fn a_view_is_the_node_whose_bytes_it_shows() {
+        let base = TensorNode::new("base", DType::F32, [4]);
+        let view = TensorNode::view("view", &base, 1, [2]);
+        let writer = OwnMark::new("writer", touched(&[]), touched(&[&view]));
+        assert_eq!(names(&Lineage::default().after(&writer), &[&base], &[]), ["writer"]);
+    }
+
+    #[test]
+    fn sets_meet_where_they_share_a_node_and_not_where_only_their_bits_do() {
+        let nodes: Vec<_> = (0..200).map(|_| node()).collect();
+        let all = Touched::new(&nodes[..100]);
+        assert!(all.meets(&Touched::new([&nodes[99]])) && Touched::new([&nodes[99]]).meets(&all));
+        assert!(!all.meets(&Touched::new(&nodes[100..])));
+        assert!(!all.meets(&Touched::default()));
     }
 }

@@ -6,24 +6,22 @@
 //! the device.
 
 mod alias;
-mod allocate;
+pub(crate) mod allocate;
+mod ctx_buffers;
 pub mod lineage;
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub use crate::context::ctx_buffers::CtxBuffers;
 use crate::context::lineage::Lineage;
 use crate::device::Device;
 use crate::device::pools::free_pool;
 use crate::driver::Driver;
 use crate::error::{Error, ErrorKind, Result};
-use crate::node::{NodeId, TensorNode};
+use crate::node::TensorNode;
 use crate::slab::loc::{BufferLoc, PoolId};
-use crate::sorted_map::SortedMap;
-
-/// The nodes of a context with their locations, by identity.
-pub type CtxBuffers = SortedMap<NodeId, (TensorNode, BufferLoc)>;
 
 /// An immutable map from nodes to locations. Cheap to clone; clones are the same context.
 pub struct Context<D: Driver> {
@@ -33,7 +31,7 @@ pub struct Context<D: Driver> {
 struct Inner<D: Driver> {
     device: Device<D>,
     parent: Option<Context<D>>,
-    ctx_buffers: Arc<CtxBuffers>,
+    ctx_buffers: CtxBuffers,
     /// The pools that this context keeps: those that it allocated, and those of its views and constants.
     held: Vec<PoolId>,
     finalized: AtomicBool,
@@ -46,7 +44,7 @@ struct Inner<D: Driver> {
 pub struct ContextBuilder<D: Driver> {
     device: Device<D>,
     parent: Option<Context<D>>,
-    ctx_buffers: Option<Arc<CtxBuffers>>,
+    ctx_buffers: Option<CtxBuffers>,
     optimize_ctx: Option<D::OptimizeCtx>,
     merge_buffer_node: Option<Option<TensorNode>>,
     held: Vec<PoolId>,
@@ -94,12 +92,12 @@ impl<D: Driver> Context<D> {
 
     /// Every node with its location, in the order in which the nodes were created.
     pub fn locs(&self) -> Vec<(TensorNode, BufferLoc)> {
-        self.ctx_buffers().values().cloned().collect()
+        self.ctx_buffers().iter().map(|(node, loc)| (node.clone(), loc)).collect()
     }
 
     /// Where a node is; `None` if it is not in this context.
     pub fn loc(&self, node: &TensorNode) -> Option<BufferLoc> {
-        self.ctx_buffers().get(&node.id()).map(|(_, loc)| *loc)
+        self.ctx_buffers().get(node)
     }
 
     /// The computations of virtual nodes that later compilations may inline.
@@ -115,6 +113,11 @@ impl<D: Driver> Context<D> {
     /// Who touched which node, along the line of contexts to this one.
     pub(crate) fn lineage(&self) -> &Lineage {
         &self.inner.lineage
+    }
+
+    /// The pool of the slab with that number, among those that this context minted for working nodes.
+    pub(crate) fn own_pool(&self, segment: u32) -> Option<PoolId> {
+        self.inner.held.get(segment as usize).copied()
     }
 
     /// Whether this context was finalized.
@@ -146,7 +149,7 @@ impl<D: Driver> Context<D> {
 }
 
 fn locate(buffers: &CtxBuffers, node: &TensorNode) -> Result<BufferLoc> {
-    buffers.get(&node.id()).map(|(_, loc)| *loc).ok_or_else(|| {
+    buffers.get(node).ok_or_else(|| {
         let message = format!(
             "node {node} is not in the context, which has {} nodes; upload it or link a routine that creates it",
             buffers.len()
@@ -159,7 +162,7 @@ impl<D: Driver> ContextBuilder<D> {
     /// The locations of all nodes, in place of the parent's. The pools behind them stay whose they are.
     #[must_use]
     pub fn ctx_buffers(mut self, ctx_buffers: CtxBuffers) -> Self {
-        self.ctx_buffers = Some(Arc::new(ctx_buffers));
+        self.ctx_buffers = Some(ctx_buffers);
         self
     }
 
@@ -249,7 +252,7 @@ impl<D: Driver> Clone for Context<D> {
 
 impl<D: Driver> fmt::Debug for Context<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let locs: Vec<_> = self.ctx_buffers().values().map(|(node, loc)| format!("{node}@{loc}")).collect();
+        let locs: Vec<_> = self.ctx_buffers().iter().map(|(node, loc)| format!("{node}@{loc}")).collect();
         let state = if self.is_finalized() { "finalized " } else { "" };
         write!(f, "{state}Context({}, [{}])", self.device().name(), locs.join(", "))
     }

@@ -1,7 +1,10 @@
 //! What the shared layer keeps of a device: pool ids, who lives where, and who wrote last.
 
+use std::sync::Arc;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::{NodeId, TensorNode};
+use crate::slab::layout::Layout;
 use crate::slab::loc::{BufferLoc, PoolId};
 use crate::slab::report::{NodeReport, PoolReport};
 use crate::sorted_map::SortedMap;
@@ -10,7 +13,8 @@ use crate::sorted_map::SortedMap;
 #[derive(Debug)]
 struct Pool {
     size_bytes: u64,
-    residents: Vec<(TensorNode, u64)>,
+    /// The nodes in it: those of its segment of a layout. A pool made by hand has none that anybody knows of.
+    residents: Option<(Arc<Layout>, u32)>,
     /// Contexts that keep it: the one that minted it, those with views into it, and the cache for each constant in it.
     holders: u32,
 }
@@ -66,7 +70,7 @@ impl Record {
 
     pub(super) fn pool_allocated(&mut self, pool_id: PoolId, size_bytes: u64) {
         self.next_pool_id = self.next_pool_id.max(PoolId(pool_id.0.saturating_add(1)));
-        self.pools.insert(pool_id, Pool { size_bytes, residents: Vec::new(), holders: 1 });
+        self.pools.insert(pool_id, Pool { size_bytes, residents: None, holders: 1 });
     }
 
     pub(super) fn pool_freed(&mut self, pool_id: PoolId) {
@@ -74,10 +78,20 @@ impl Record {
             self.vacate_merge_buffer(0);
         }
         if let Some(pool) = self.pools.remove(&pool_id) {
-            for (node, _) in &pool.residents {
-                self.updating_for.remove(&node.id());
-            }
+            self.forget_writers(&pool);
             self.constant_buffer_cache.take_if(|loc| loc.pool_id == pool_id);
+        }
+    }
+
+    fn forget_writers(&mut self, pool: &Pool) {
+        let Some((layout, segment)) = &pool.residents else { return };
+        if layout.len() > self.updating_for.len() {
+            let is_in = |node: NodeId| layout.get(node).is_some_and(|resident| resident.segment == *segment);
+            self.updating_for.retain(|node, _| !is_in(*node));
+        } else {
+            for resident in layout.iter().filter(|resident| resident.segment == *segment) {
+                self.updating_for.remove(&resident.node.id());
+            }
         }
     }
 
@@ -131,10 +145,10 @@ impl Record {
         pools
     }
 
-    /// Notes that a node lives in a pool.
-    pub(crate) fn settle_node(&mut self, node: &TensorNode, loc: BufferLoc) {
-        if let Some(pool) = self.pools.get_mut(&loc.pool_id) {
-            pool.residents.push((node.clone(), loc.offset));
+    /// Notes that the nodes of a segment of a layout live in a pool.
+    pub(crate) fn settle(&mut self, pool_id: PoolId, layout: &Arc<Layout>, segment: u32) {
+        if let Some(pool) = self.pools.get_mut(&pool_id) {
+            pool.residents = Some((layout.clone(), segment));
         }
     }
 
@@ -145,15 +159,14 @@ impl Record {
 
 impl Pool {
     fn report(&self, pool_id: PoolId) -> PoolReport {
-        let nodes: Vec<_> = self
-            .residents
-            .iter()
-            .map(|(node, offset)| NodeReport {
-                label: node.label().to_owned(),
-                offset: *offset,
-                size_bytes: node.size_bytes(),
-            })
-            .collect();
+        let mut nodes: Vec<NodeReport> = Vec::new();
+        if let Some((layout, segment)) = &self.residents {
+            for resident in layout.iter().filter(|resident| resident.segment == *segment) {
+                let (label, offset) = (resident.node.label().to_owned(), resident.offset);
+                let place = nodes.iter().rposition(|other| other.offset <= offset).map_or(0, |before| before + 1);
+                nodes.insert(place, NodeReport { label, offset, size_bytes: resident.node.size_bytes() });
+            }
+        }
         // A pool made by hand has no known residents, and so no padding.
         let used: u64 = nodes.iter().map(|node| node.size_bytes).sum();
         let padding_bytes = if nodes.is_empty() { 0 } else { self.size_bytes.saturating_sub(used) };

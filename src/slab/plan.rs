@@ -7,15 +7,6 @@ use serde::Serialize;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// What the planner must know of one node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlanNode<'a> {
-    /// The node as messages name it.
-    pub name: &'a str,
-    /// Its bytes, without padding.
-    pub size_bytes: u64,
-}
-
 /// The bounds of every segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PlanLimits {
@@ -48,12 +39,16 @@ pub fn padded_bytes(size_bytes: u64, alignment_bytes: u64) -> Option<u64> {
     size_bytes.max(1).checked_next_multiple_of(alignment_bytes)
 }
 
-/// Packs `nodes`, in order, into segments.
+/// Packs nodes of those sizes in bytes, without padding, in order, into segments. `name(i)` is the node in messages.
 ///
 /// # Errors
 /// [`ErrorKind::LimitExceeded`] for a node that no segment can hold; it names the node, its bytes, the limit and what
 /// to do.
-pub fn plan_segments(nodes: &[PlanNode<'_>], limits: PlanLimits) -> Result<SegmentPlan> {
+pub fn plan_segments(
+    sizes_bytes: impl IntoIterator<Item = u64>,
+    limits: PlanLimits,
+    name: impl Fn(usize) -> String,
+) -> Result<SegmentPlan> {
     let PlanLimits { segment_cap_bytes: cap, alignment_bytes: alignment } = limits;
     if !alignment.is_power_of_two() {
         return Err(Error::new(
@@ -62,14 +57,14 @@ pub fn plan_segments(nodes: &[PlanNode<'_>], limits: PlanLimits) -> Result<Segme
         ));
     }
     let mut plan = SegmentPlan::default();
-    for node in nodes {
-        let size = padded_bytes(node.size_bytes, alignment).filter(|&size| size <= cap).ok_or_else(|| {
+    for (index, size_bytes) in sizes_bytes.into_iter().enumerate() {
+        let size = padded_bytes(size_bytes, alignment).filter(|&size| size <= cap).ok_or_else(|| {
             Error::new(
                 ErrorKind::LimitExceeded,
                 format!(
-                    "node {} needs {} bytes ({alignment}-byte aligned), over the {cap}-byte segment limit of the \
-                     device; split the node or lower its precision",
-                    node.name, node.size_bytes
+                    "node {} needs {size_bytes} bytes ({alignment}-byte aligned), over the {cap}-byte segment limit of \
+                     the device; split the node or lower its precision",
+                    name(index)
                 ),
             )
         })?;
@@ -94,8 +89,8 @@ mod tests {
     use super::*;
 
     fn plan(sizes: &[u64], cap: u64) -> Result<SegmentPlan> {
-        let nodes: Vec<_> = sizes.iter().map(|&size_bytes| PlanNode { name: "n1\"x\"", size_bytes }).collect();
-        plan_segments(&nodes, PlanLimits { segment_cap_bytes: cap, alignment_bytes: 256 })
+        let limits = PlanLimits { segment_cap_bytes: cap, alignment_bytes: 256 };
+        plan_segments(sizes.iter().copied(), limits, |_| "n1\"x\"".to_owned())
     }
 
     #[test]

@@ -40,7 +40,7 @@ fn writing_waits_for_earlier_readers_and_writers_and_siblings_do_not_wait() {
     let writer = increment(reader.context(), &x);
     assert_eq!(writer.execution_deps(), [(reader.id(), "reader".to_owned())], "write after read");
     let again = increment(writer.context(), &x);
-    let both = [(writer.id(), "increment".to_owned()), (reader.id(), "reader".to_owned())];
+    let both = [(reader.id(), "reader".to_owned()), (writer.id(), "increment".to_owned())];
     assert_eq!(again.execution_deps(), both, "write after write, and the reader that has not run either");
     let sibling = increment(&root, &x);
     sibling.run().unwrap();

@@ -1,11 +1,7 @@
 //! Properties of the segment planner.
 
 use proptest::prelude::*;
-use wgslab::slab::plan::{PlanLimits, PlanNode, padded_bytes, plan_segments};
-
-fn nodes(sizes: &[u64]) -> Vec<PlanNode<'_>> {
-    sizes.iter().map(|&size_bytes| PlanNode { name: "n", size_bytes }).collect()
-}
+use wgslab::slab::plan::{PlanLimits, padded_bytes, plan_segments};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
@@ -19,8 +15,8 @@ proptest! {
         let alignment_bytes = 1u64 << alignment_power;
         let segment_cap_bytes = cap_units * alignment_bytes.max(128);
         let limits = PlanLimits { segment_cap_bytes, alignment_bytes };
-        let planned = plan_segments(&nodes(&sizes), limits);
-        let again = plan_segments(&nodes(&sizes), limits);
+        let planned = plan_segments(sizes.iter().copied(), limits, |_| "n".to_owned());
+        let again = plan_segments(sizes.iter().copied(), limits, |_| "n".to_owned());
         prop_assert_eq!(planned.as_ref().ok(), again.as_ref().ok(), "not deterministic");
         let too_large = sizes.iter().any(|&size| padded_bytes(size, alignment_bytes).unwrap() > segment_cap_bytes);
         prop_assert_eq!(planned.is_err(), too_large);

@@ -1,0 +1,131 @@
+//! The nodes of a code: worked out when it is compiled, so that linking does nothing for each of them that can be done
+//! once.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::context::CtxBuffers;
+use crate::context::allocate::Delta;
+use crate::context::lineage::Touched;
+use crate::error::{Error, ErrorKind, Result};
+use crate::node::{NodeId, TensorNode};
+use crate::slab::plan::PlanLimits;
+use crate::sorted_map::SortedMap;
+use crate::wgsl::spec::{Access, KernelSpec, KernelTensor};
+
+/// What a routine reads and writes, each node once; not the merge buffer's.
+#[derive(Clone, Debug)]
+pub(crate) struct InOut {
+    pub(crate) inputs: Arc<[TensorNode]>,
+    pub(crate) outputs: Arc<[TensorNode]>,
+    pub(crate) reads: Arc<Touched>,
+    pub(crate) writes: Arc<Touched>,
+}
+
+impl InOut {
+    pub(crate) fn new(inputs: Vec<TensorNode>, outputs: Vec<TensorNode>) -> Self {
+        let (reads, writes) = (Arc::new(Touched::new(&inputs)), Arc::new(Touched::new(&outputs)));
+        Self { inputs: inputs.into(), outputs: outputs.into(), reads, writes }
+    }
+}
+
+/// The nodes of a code.
+#[derive(Debug)]
+pub(crate) struct CodeNodes {
+    pub(crate) in_out: InOut,
+    /// The tensors that are the first to name their node, in order; not the merge buffer's.
+    firsts: Vec<u32>,
+    /// How the code was linked last: mostly the next link is the same.
+    last_link: Mutex<Option<Arc<LinkPlan>>>,
+}
+
+/// What a link creates, planned.
+#[derive(Debug)]
+pub(crate) struct LinkPlan {
+    /// The tensors whose nodes are created.
+    missing: Vec<u32>,
+    pub(crate) delta: Delta,
+    /// For each tensor, where it will be in the slabs of the delta.
+    pub(crate) places: Vec<Option<(u32, u64)>>,
+}
+
+/// The nodes of the tensors that match, each once, and which tensors name them first.
+fn distinct(spec: &KernelSpec, wanted: impl Fn(&KernelTensor) -> bool) -> (Vec<TensorNode>, Vec<u32>) {
+    let mut seen: SortedMap<NodeId, ()> = SortedMap::new();
+    let (mut nodes, mut firsts) = (Vec::new(), Vec::new());
+    for (index, tensor) in spec.tensors.iter().enumerate() {
+        if !tensor.merged && wanted(tensor) && seen.insert(tensor.node.id(), ()).is_none() {
+            nodes.push(tensor.node.clone());
+            firsts.push(index as u32);
+        }
+    }
+    (nodes, firsts)
+}
+
+impl CodeNodes {
+    pub(crate) fn new(spec: &KernelSpec) -> Self {
+        let (inputs, _) = distinct(spec, |tensor| tensor.access.reads());
+        let (outputs, _) = distinct(spec, |tensor| tensor.access.writes());
+        let (_, firsts) = distinct(spec, |_| true);
+        Self { in_out: InOut::new(inputs, outputs), firsts, last_link: Mutex::default() }
+    }
+
+    /// The tensors whose nodes linking must create, where `has` says what is there: those that are only written.
+    ///
+    /// # Errors
+    /// `UnknownNode` for a node that is read, and not there.
+    pub(crate) fn missing(&self, spec: &KernelSpec, has: impl Fn(&TensorNode) -> bool) -> Result<Vec<u32>> {
+        let mut missing = Vec::new();
+        for &index in &self.firsts {
+            let Some(tensor) = spec.tensors.get(index as usize) else { continue };
+            if has(&tensor.node) {
+                continue;
+            }
+            if tensor.access != Access::Write {
+                return Err(not_there(tensor));
+            }
+            missing.push(index);
+        }
+        Ok(missing)
+    }
+
+    /// The plan of a link into a context with those nodes: the last one, if it was for the same nodes.
+    pub(crate) fn link_plan(
+        &self,
+        spec: &KernelSpec,
+        buffers: &CtxBuffers,
+        limits: PlanLimits,
+    ) -> Result<Arc<LinkPlan>> {
+        let missing = self.missing(spec, |node| buffers.contains(node))?;
+        let mut last_link = self.last_link.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(plan) = last_link.as_ref().filter(|plan| plan.missing == missing) {
+            return Ok(plan.clone());
+        }
+        let delta = Delta::plan(&nodes_of(spec, &missing).collect::<Vec<_>>(), limits)?;
+        let place = |tensor: &KernelTensor| if tensor.merged { None } else { delta.place_of(&tensor.node) };
+        let places = spec.tensors.iter().map(place).collect();
+        let plan = Arc::new(LinkPlan { missing, delta, places });
+        *last_link = Some(plan.clone());
+        Ok(plan)
+    }
+}
+
+impl LinkPlan {
+    /// The nodes that are created, in the order of the declarations.
+    pub(crate) fn created<'a>(&'a self, spec: &'a KernelSpec) -> impl Iterator<Item = &'a TensorNode> {
+        nodes_of(spec, &self.missing)
+    }
+}
+
+/// The nodes of those tensors.
+pub(crate) fn nodes_of<'a>(spec: &'a KernelSpec, tensors: &'a [u32]) -> impl Iterator<Item = &'a TensorNode> {
+    tensors.iter().filter_map(|&index| spec.tensors.get(index as usize)).map(|tensor| &tensor.node)
+}
+
+fn not_there(tensor: &KernelTensor) -> Error {
+    let message = format!(
+        "node {} is not in the context, but tensor \"{}\" is declared {}; upload it, or link first the routine that \
+         creates it",
+        tensor.node, tensor.name, tensor.access
+    );
+    Error::new(ErrorKind::UnknownNode, message)
+}
