@@ -18,6 +18,11 @@ impl<D: Driver> Event<D> {
         Self { inner }
     }
 
+    /// Whether everything recorded on that runner comes after it anyway.
+    pub(crate) fn precedes_all_on(&self, runner: *const ()) -> bool {
+        self.inner.precedes_all_on(runner)
+    }
+
     /// The position in the device's order: later work has larger numbers.
     pub fn seq(&self) -> u64 {
         self.inner.seq()

@@ -1,8 +1,12 @@
 //! Copies between devices, of one driver or of two: through the host, asynchronously, in pieces, so that staging stays
 //! small and one device reads while the other writes.
 
+use std::sync::{Arc, Weak};
+
 use crate::backend::merge::{Landing, MERGE_LOC};
 use crate::context::Context;
+use crate::device::Device;
+use crate::device::pools::PrivatePool;
 use crate::driver::bytes::Bytes;
 use crate::driver::event::DriverEvent;
 use crate::driver::{Driver, ReadbackBytes};
@@ -14,10 +18,103 @@ use crate::slab::loc::BufferLoc;
 /// Bytes of a piece. Two are on their way at a time.
 const PIECE_BYTES: u64 = 4 << 20;
 
+/// Bytes on their way off a device, as they are when this is made: what is recorded later does not change them.
+struct Outgoing<S: Driver> {
+    runner: Arc<S::Runner>,
+    from: BufferLoc,
+    len_bytes: u64,
+    /// Where the next piece to be read starts.
+    next: u64,
+    staged: Option<S::Staged>,
+    /// More than a piece is copied aside, since the pieces are read one by one.
+    _aside: Option<PrivatePool<S>>,
+}
+
+impl<S: Driver> Outgoing<S> {
+    fn new(device: &Device<S>, from: BufferLoc, len_bytes: u64) -> Result<Self> {
+        let runner = device.runner().clone();
+        let aside = if len_bytes > PIECE_BYTES { Some(PrivatePool::alloc(device, len_bytes)?) } else { None };
+        let from = match &aside {
+            Some(pool) => {
+                S::copy(&runner, from, pool.loc(), len_bytes)?;
+                pool.loc()
+            }
+            None => from,
+        };
+        let mut outgoing = Self { runner, from, len_bytes, next: 0, staged: None, _aside: aside };
+        outgoing.stage_next()?;
+        Ok(outgoing)
+    }
+
+    fn stage_next(&mut self) -> Result<()> {
+        let len = PIECE_BYTES.min(self.len_bytes - self.next);
+        if len > 0 {
+            self.staged = Some(S::stage(&self.runner, &[(self.from.offset_by(self.next), len)])?);
+            self.next += len;
+        }
+        Ok(())
+    }
+
+    /// The next piece, when it has arrived; the one behind it is on its way then.
+    async fn piece(&mut self) -> Result<Option<S::Readback>> {
+        let Some(staged) = self.staged.take() else { return Ok(None) };
+        self.stage_next()?;
+        staged.await.map(Some)
+    }
+}
+
+/// Gives a piece to `upload`, with where it starts; moves `at` behind it.
+fn take<R: ReadbackBytes, T>(piece: &R, at: &mut u64, upload: impl FnOnce(u64, &[u8]) -> Result<T>) -> Result<T> {
+    let (mut upload, start) = (Some(upload), *at);
+    let mut uploaded = Err(Error::bug("a piece of a copy gave no bytes"));
+    piece.with_bytes(0, &mut |bytes| {
+        *at = start + bytes.len() as u64;
+        if let Some(upload) = upload.take() {
+            uploaded = upload(start, bytes);
+        }
+    })?;
+    uploaded
+}
+
+/// Records, on the device `to` is on, that bytes of another device come there: what is recorded later waits for them and
+/// sees them. The bytes are those that are there now.
+pub(crate) fn record_across<D: Driver, S: Driver>(
+    device: &Device<D>,
+    to: BufferLoc,
+    source: &Device<S>,
+    from: BufferLoc,
+    len_bytes: u64,
+) -> Result<D::Event> {
+    let mut outgoing = Outgoing::new(source, from, len_bytes)?;
+    // They land in memory that no recorded work knows, so it does not matter when.
+    let landing = PrivatePool::alloc_fresh(device, len_bytes)?;
+    let (runner, landed) = (device.runner(), landing.loc());
+    let weak: Weak<D::Runner> = Arc::downgrade(runner);
+    let arrival = async move {
+        let mut at = 0;
+        while let Some(piece) = outgoing.piece().await? {
+            // Without the device nobody waits for them.
+            let Some(runner) = weak.upgrade() else { return Ok(()) };
+            take(&piece, &mut at, |start, bytes| D::write_ahead(&runner, landing.loc().offset_by(start), bytes))?;
+        }
+        drop(landing);
+        Ok(())
+    };
+    let name = source.name().to_owned();
+    D::hold(
+        runner,
+        Box::pin(
+            async move { arrival.await.map_err(|error: Error| error.context(format_args!("a copy from {name}"))) },
+        ),
+    )?;
+    D::copy(runner, landed, to, len_bytes)
+}
+
 impl<D: Driver> Context<D> {
     /// Copies `node` from the context `src` of any device to this one, or into the merge buffer of this device. What was
-    /// recorded on the other device when this is first polled is seen; awaiting gives the event of the last piece's
-    /// arrival here. Until then the node here has some pieces and not others.
+    /// recorded on the other device when this is first polled is seen, and nothing later; awaiting gives the event of the
+    /// last piece's arrival here. Until then the node here has some pieces and not others. Staging is a few pieces of
+    /// 4 MiB, whatever the size; the other device keeps a larger node aside while it is read.
     ///
     /// # Errors
     /// `UnknownNode`, `Unsupported` for a constant here, `OutOfMemory`, `Disposed`, `DeviceLost` of either device, or the
@@ -38,7 +135,7 @@ impl<D: Driver> Context<D> {
         };
         let event = self.stream(node, to, src, tenancy).await.map_err(named)?;
         match into {
-            Landing::Node => self.device().wrote([&node.root().id()], &event),
+            Landing::Node => self.device().wrote(&[node.root().id()], &event),
             Landing::MergeBuffer => self.device().set_merge_buffer(node, event.seq()),
         }
         Ok(event)
@@ -55,7 +152,7 @@ impl<D: Driver> Context<D> {
         if !child.is_shared(node) {
             let to = child.require(node)?;
             let event = child.stream(node, to, src, None).await?;
-            child.device().wrote([&node.root().id()], &event);
+            child.device().wrote(&[node.root().id()], &event);
             child.device().share(node, to);
         }
         Ok(child)
@@ -68,30 +165,22 @@ impl<D: Driver> Context<D> {
         src: &Context<S>,
         tenancy: Option<u64>,
     ) -> Result<Event<D>> {
-        let size_bytes = node.size_bytes();
-        let piece = |start: u64| (node, start, PIECE_BYTES.min(size_bytes - start));
+        let mut outgoing = Outgoing::new(src.device(), src.require(node)?, node.size_bytes())?;
         let runner = self.device().runner();
+        let check = || tenancy.map_or(Ok(()), |tenancy| self.device().check_tenancy(tenancy, node));
         let mut last = D::all_work(runner);
-        let mut next = Some(src.stage(&[piece(0)])?);
-        let mut start = 0;
-        while let Some(staged) = next {
-            let following = start + PIECE_BYTES;
-            // The next piece is on its way while this one arrives.
-            next = if following < size_bytes { Some(src.stage(&[piece(following)])?) } else { None };
-            let arrived = staged.await?;
+        let mut at = 0;
+        while let Some(piece) = outgoing.piece().await? {
             self.check_live()?;
-            tenancy.map_or(Ok(()), |tenancy| self.device().check_tenancy(tenancy, node))?;
-            let mut uploaded = Ok(last);
-            arrived
-                .with_bytes(0, &mut |bytes| uploaded = D::upload(runner, to.offset_by(start), Bytes::Slice(bytes)))?;
-            last = uploaded?;
+            check()?;
+            last = take(&piece, &mut at, |start, bytes| D::upload(runner, to.offset_by(start), Bytes::Slice(bytes)))?;
+            drop(piece);
             // Bounded: a piece is taken in before the one after the next is read.
-            if next.is_some() {
+            if outgoing.staged.is_some() {
                 last.wait().await?;
             }
-            start = following;
         }
-        tenancy.map_or(Ok(()), |tenancy| self.device().check_tenancy(tenancy, node))?;
+        check()?;
         Ok(Event::new(last))
     }
 }

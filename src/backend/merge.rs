@@ -6,7 +6,7 @@ use crate::backend::routine::{Place, Routine, Work};
 use crate::context::Context;
 use crate::device::merge::merge_mismatch;
 use crate::driver::Driver;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::node::TensorNode;
 use crate::slab::loc::{BufferLoc, PoolId};
 
@@ -27,25 +27,20 @@ impl<D: Driver> Context<D> {
     /// where there is nothing to move. Into the merge buffer, the routine's context carries the node, and a code that
     /// merges it (see [`crate::KernelSpec::merge_tensor`]) links there.
     ///
+    /// From another device the bytes come through the host: a run takes them as they are there at that point, returns at
+    /// once, and what is recorded here later waits for them. Both devices keep the node aside meanwhile; a node of hundreds
+    /// of MiB is better moved with [`Context::copy_from`]. If the other device fails, everything here from the run on does.
+    ///
     /// # Errors
-    /// `UnknownNode` where a context does not have the node; `Unsupported` for contexts of two devices: see
-    /// [`Context::copy_from`]; `OutOfMemory`, `Disposed`, `DeviceLost`.
+    /// `UnknownNode` where a context does not have the node; `OutOfMemory`, `Disposed`, `DeviceLost`.
     pub fn device_to_device(&self, node: &TensorNode, into: Landing, src: &Context<D>) -> Result<Option<Routine<D>>> {
         let named = |error: Error| error.context(format_args!("copy {node}"));
-        if self.device() != src.device() {
-            let message = format!(
-                "the contexts are on {} and {}; use copy_from, which goes through the host",
-                src.device().name(),
-                self.device().name()
-            );
-            return Err(named(Error::new(ErrorKind::Unsupported, message)));
-        }
         self.check_live().map_err(named)?;
         let from = src.require(node).map_err(named)?;
         let len_bytes = node.size_bytes();
         let (to, merged, outputs) = match into {
             Landing::Node => {
-                if self.require(node).map_err(named)? == from {
+                if self.require(node).map_err(named)? == from && self.device() == src.device() {
                     return Ok(None);
                 }
                 (self.require_writable(node).map_err(named)?, None, vec![node.clone()])
@@ -57,7 +52,8 @@ impl<D: Driver> Context<D> {
         };
         let name = format!("copy {}", node.label());
         // What it reads is another line's, unless both contexts have the node at one place.
-        let inputs = if self.loc(node) == Some(from) { vec![node.clone()] } else { Vec::new() };
+        let is_shared = self.loc(node) == Some(from) && self.device() == src.device();
+        let inputs = if is_shared { vec![node.clone()] } else { Vec::new() };
         let (place, lineage) = Place::between(self.lineage(), &name, InOut::new(inputs, outputs));
         let place = place.behind_writers(src.lineage(), node);
         let mut builder = self.child().lineage(lineage);

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::backend::across::record_across;
 use crate::backend::compile::Code;
 use crate::backend::nodes::InOut;
 use crate::context::Context;
@@ -36,7 +37,7 @@ struct Inner<D: Driver> {
 pub(crate) enum Work<D: Driver> {
     /// Runs a kernel.
     Kernel { code: Code<D>, linked: D::Linked },
-    /// Copies a node on the device; `merged` is the node if it goes into the merge buffer. The source is kept alive.
+    /// Copies a node from a context of this or another device; `merged` is the node if it goes into the merge buffer. The source is kept alive.
     Copy { source: Context<D>, from: BufferLoc, to: BufferLoc, len_bytes: u64, merged: Option<TensorNode> },
 }
 
@@ -217,7 +218,11 @@ impl<D: Driver> Routine<D> {
             Work::Kernel { linked, .. } => D::run(device.runner(), linked, statics)?,
             Work::Copy { source, from, to, len_bytes, merged } => {
                 source.check_live()?;
-                let event = D::copy(device.runner(), *from, *to, *len_bytes)?;
+                let event = if source.device() == device {
+                    D::copy(device.runner(), *from, *to, *len_bytes)?
+                } else {
+                    record_across(device, *to, source.device(), *from, *len_bytes)?
+                };
                 if let Some(node) = merged {
                     device.set_merge_buffer(node, event.seq());
                 }

@@ -11,6 +11,7 @@ mod ctx_buffers;
 pub mod lineage;
 
 use std::fmt;
+use std::future::IntoFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,6 +21,7 @@ use crate::device::Device;
 use crate::device::pools::free_pool;
 use crate::driver::Driver;
 use crate::error::{Error, ErrorKind, Result};
+use crate::event::Event;
 use crate::node::TensorNode;
 use crate::slab::loc::{BufferLoc, PoolId};
 
@@ -130,6 +132,29 @@ impl<D: Driver> Context<D> {
     /// again does nothing; using the context, or a child that needs those pools, is a [`ErrorKind::Disposed`] error.
     pub fn finalize(&self) {
         self.inner.finalize();
+    }
+
+    /// Work that is recorded on this context's device from here on starts after that event, of any device. It returns at
+    /// once, and the page does not wait; on the host driver, where every task is done when its call returns, the thread
+    /// does. Whether the other work succeeded does not matter: only the order does.
+    ///
+    /// # Errors
+    /// `Disposed`, `DeviceLost`; `Unsupported` on the host driver in a page, where the event is to be awaited instead.
+    pub fn will_wait_for<S: Driver>(&self, event: &Event<S>) -> Result<()> {
+        self.check_live()?;
+        let runner = self.device().runner();
+        if event.precedes_all_on(Arc::as_ptr(runner).cast()) || event.is_done() {
+            return Ok(());
+        }
+        let passed = event.clone().into_future();
+        let held = D::hold(
+            runner,
+            Box::pin(async move {
+                let _ = passed.await;
+                Ok(())
+            }),
+        );
+        held.map(drop)
     }
 
     /// Refuses a context that was finalized.

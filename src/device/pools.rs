@@ -1,5 +1,8 @@
 //! The slab interface of the signature: allocate, free, zero and resolve a pool of a device.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
+
 use crate::device::Device;
 use crate::driver::limits::ALIGNMENT_BYTES;
 use crate::driver::{Driver, SlabRef};
@@ -37,11 +40,60 @@ pub fn alloc_pool<D: Driver>(
     Ok(())
 }
 
+/// Pool ids from here on are for the crate's own passing needs: they appear in no report, and no address is another for
+/// them.
+pub(super) const FIRST_PRIVATE: u32 = 0xfff0_0000;
+static NEXT_PRIVATE: AtomicU32 = AtomicU32::new(FIRST_PRIVATE);
+
+/// A slab that the crate needs for a while; it goes when this does.
+pub(crate) struct PrivatePool<D: Driver> {
+    runner: Weak<D::Runner>,
+    pool_id: PoolId,
+}
+
+impl<D: Driver> PrivatePool<D> {
+    fn make(
+        device: &Device<D>,
+        len_bytes: u64,
+        alloc: impl FnOnce(&Arc<D::Runner>, PoolId, u64) -> Result<()>,
+    ) -> Result<Self> {
+        let pool_id = PoolId(NEXT_PRIVATE.fetch_add(1, Ordering::Relaxed) | FIRST_PRIVATE);
+        let size_bytes = checked_size(PoolId::MERGE, len_bytes)?;
+        alloc(device.runner(), pool_id, size_bytes).map_err(|error| error.context(device.name()))?;
+        Ok(Self { runner: Arc::downgrade(device.runner()), pool_id })
+    }
+
+    /// A slab like any other.
+    pub(crate) fn alloc(device: &Device<D>, len_bytes: u64) -> Result<Self> {
+        Self::make(device, len_bytes, |runner, pool_id, size| {
+            D::alloc_pool(runner, pool_id, size, ALIGNMENT_BYTES, None)
+        })
+    }
+
+    /// A slab of memory that no recorded work touches, for [`Driver::write_ahead`].
+    pub(crate) fn alloc_fresh(device: &Device<D>, len_bytes: u64) -> Result<Self> {
+        Self::make(device, len_bytes, D::alloc_fresh)
+    }
+
+    pub(crate) fn loc(&self) -> BufferLoc {
+        BufferLoc { pool_id: self.pool_id, offset: 0 }
+    }
+}
+
+impl<D: Driver> Drop for PrivatePool<D> {
+    fn drop(&mut self) {
+        if let Some(runner) = self.runner.upgrade() {
+            // Without its device it is gone already.
+            let _ = D::free_pool(&runner, self.pool_id);
+        }
+    }
+}
+
 /// The size of a slab, rounded up: the same on every driver, so that the same ranges are inside everywhere.
 fn checked_size(pool_id: PoolId, size_bytes: u64) -> Result<u64> {
     let refused = |what: &str| Error::new(ErrorKind::LimitExceeded, format!("pool {pool_id}: {what}"));
-    if pool_id.0 == u32::MAX {
-        return Err(refused("pool ids end before 4294967295; use another"));
+    if pool_id.0 >= FIRST_PRIVATE {
+        return Err(refused(&format!("pool ids end before {FIRST_PRIVATE}; use another")));
     }
     padded_bytes(size_bytes, ALIGNMENT_BYTES)
         .ok_or_else(|| refused(&format!("{size_bytes} bytes are more than any device has; ask for less")))

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::device::pools::FIRST_PRIVATE;
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::{NodeId, TensorNode};
 use crate::slab::layout::Layout;
@@ -51,12 +52,13 @@ impl Record {
     /// Takes the next pool id.
     pub(crate) fn mint_pool_id(&mut self) -> Result<PoolId> {
         let id = self.next_pool_id;
-        let next = id.0.checked_add(1).ok_or_else(|| {
-            let message =
-                "the device has given out all of its 4294967295 pool ids, which are never reused; open a new one";
-            Error::new(ErrorKind::LimitExceeded, message)
-        })?;
-        self.next_pool_id = PoolId(next);
+        if id.0 >= FIRST_PRIVATE {
+            let message = format!(
+                "the device has given out all of its {FIRST_PRIVATE} pool ids, which are never reused; open a new one"
+            );
+            return Err(Error::new(ErrorKind::LimitExceeded, message));
+        }
+        self.next_pool_id = PoolId(id.0 + 1);
         Ok(id)
     }
 

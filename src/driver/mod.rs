@@ -3,6 +3,7 @@
 //! The shared layer above is generic over [`Driver`]; a driver knows pools and bytes, never contexts. All state lives
 //! on the driver's `Runner`, which executes everything in the order in which it was recorded.
 
+pub(crate) mod block;
 pub mod bytes;
 pub mod event;
 pub mod limits;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use crate::driver::bytes::Bytes;
 use crate::driver::event::DriverEvent;
 use crate::driver::limits::{AdapterInfo, DeviceLimits, DriverMemory, RunnerStats};
-use crate::driver::maybe_send::BoxFuture;
+use crate::driver::maybe_send::{BoxFuture, MaybeSend, MaybeSync};
 use crate::error::{Error, Result};
 use crate::node::MemoryMode;
 use crate::slab::loc::{BufferLoc, PoolId};
@@ -33,7 +34,7 @@ pub trait Driver: Sized + Debug + 'static {
     /// What was opened: identity and limits.
     type Dev: Debug;
     /// The FIFO of tasks, with the pool table.
-    type Runner: Debug;
+    type Runner: Debug + MaybeSend + MaybeSync;
     /// "The runner has passed this point", with an outcome.
     type Event: DriverEvent;
     /// What backs a pool; private to the driver layer.
@@ -45,7 +46,7 @@ pub trait Driver: Sized + Debug + 'static {
     /// A kernel linked to locations.
     type Linked: Debug;
     /// A readback in flight.
-    type Staged: Future<Output = Result<Self::Readback>> + Debug;
+    type Staged: Future<Output = Result<Self::Readback>> + Debug + MaybeSend;
     /// Bytes that arrived from slabs.
     type Readback: ReadbackBytes;
 
@@ -69,6 +70,12 @@ pub trait Driver: Sized + Debug + 'static {
         alignment: u64,
         mode: Option<MemoryMode>,
     ) -> Result<()>;
+    /// Allocates the slab of `pool_id` in memory that no work has touched, recorded or done: what
+    /// [`Driver::write_ahead`] can write to.
+    fn alloc_fresh(runner: &Arc<Self::Runner>, pool_id: PoolId, size_bytes: u64) -> Result<()>;
+    /// Writes bytes to such a slab, ahead of all work that is recorded and not started. `loc` is at a multiple of 4;
+    /// the bytes up to the next multiple of 4 behind the end are zeroed.
+    fn write_ahead(runner: &Arc<Self::Runner>, loc: BufferLoc, bytes: &[u8]) -> Result<()>;
     /// Zeroes what is not known to be zero of a pool that was just allocated and not yet written.
     fn clear_recycled(runner: &Arc<Self::Runner>, pool_id: PoolId) -> Result<()>;
     /// Frees the slab and drops its table entry.
@@ -114,6 +121,9 @@ pub trait Driver: Sized + Debug + 'static {
     fn event(runner: &Arc<Self::Runner>, seq: u64) -> Self::Event;
     /// Hands everything recorded so far to the device.
     fn flush(runner: &Arc<Self::Runner>) -> Result<()>;
+    /// Nothing recorded from here on starts before `until` is ready; if it fails, everything from here on does. What it
+    /// waits for must not be recorded later on this runner. Gives the event of the point itself.
+    fn hold(runner: &Arc<Self::Runner>, until: BoxFuture<Result<()>>) -> Result<Self::Event>;
     /// An event before which it is unwise to record more work, so that queued work stays bounded.
     fn ready(runner: &Arc<Self::Runner>) -> Self::Event;
     /// Destroys the device: whatever is pending settles with an error.
@@ -123,7 +133,7 @@ pub trait Driver: Sized + Debug + 'static {
 }
 
 /// Bytes that arrived from slabs, one part per range asked for.
-pub trait ReadbackBytes: Debug {
+pub trait ReadbackBytes: Debug + MaybeSend {
     /// Shows the bytes of one part to `read`. On the web this copies the part into wasm memory.
     fn with_bytes(&self, part: usize, read: &mut dyn FnMut(&[u8])) -> Result<()>;
 }

@@ -38,12 +38,14 @@ const PURE: &[&str] = &[
 /// Where the target may be asked for, beside `lib.rs` (which has the browser's module): blocking calls exist natively
 /// only, so the files that have one are here.
 const SEAM: &[&str] = &[
+    "driver/block.rs",
     "driver/bytes.rs",
     "driver/maybe_send.rs",
     "driver/event.rs",
     "driver/gpu/platform/",
     "driver/gpu/progress.rs",
     "driver/gpu/event.rs",
+    "driver/gpu/hold.rs",
     "driver/gpu/runner.rs",
     "driver/host/mod.rs",
     "event.rs",

@@ -7,6 +7,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod across;
 mod batch;
 mod budget;
 mod cases;

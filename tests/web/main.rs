@@ -11,7 +11,7 @@ use common::model::{Random, World, make_nodes, make_op};
 use common::run_case::{Outcome, run_case};
 use include_dir::{Dir, include_dir};
 use wasm_bindgen_test::{console_log, wasm_bindgen_test, wasm_bindgen_test_configure};
-use wgslab::{Access, Context, DType, Device, ErrorKind, KernelSpec, TensorNode, gpu, host};
+use wgslab::{Access, Context, DType, Device, ErrorKind, KernelSpec, Landing, TensorNode, gpu, host};
 
 wasm_bindgen_test_configure!(run_in_browser);
 
@@ -150,4 +150,35 @@ async fn random_programs_give_the_same_on_both_drivers() {
     }
     on_gpu.await_idle().await.unwrap();
     console_log!("{programs} programs: {steps} steps, no difference");
+}
+
+/// Two devices of one page: what waits for the other waits without blocking, and copies are recorded work.
+#[wasm_bindgen_test]
+async fn devices_wait_for_each_other_and_copies_between_them_are_recorded() {
+    let (one, other) = (open(gpu::LimitsChoice::Default).await, open(gpu::LimitsChoice::Default).await);
+    // Three bytes over two pieces of a copy.
+    let len = (8 << 20) + 3;
+    let x = TensorNode::new("x", DType::U8, [len]);
+    let bytes_of = |seed: u32| (0..len).map(|index| (index.wrapping_mul(seed) >> 5) as u8).collect::<Vec<u8>>();
+    let theirs = Context::root(&one).init_from_host(&x, &bytes_of(3)).unwrap();
+    let mine = Context::root(&other).init_zeros(&[&x]).unwrap();
+    mine.will_wait_for(&one.all_work()).unwrap();
+    let copy = mine.device_to_device(&x, Landing::Node, &theirs).unwrap().unwrap();
+    let arrived = copy.run().unwrap();
+    theirs.from_host(&x, &bytes_of(5)).unwrap();
+    let before = mine.to_host::<u8>(&x);
+    mine.from_host_at(&x, 1, &[77u8; 2]).unwrap();
+    let after = mine.to_host::<u8>(&x);
+    arrived.await.unwrap();
+    let mut want = bytes_of(3);
+    assert!(before.await.unwrap() == want);
+    want[1..3].fill(77);
+    assert!(after.await.unwrap() == want);
+    let on_host = Context::root(&host::open(host::OpenOptions::default()).unwrap());
+    let pending = one.all_work();
+    if !pending.is_done() {
+        assert_eq!(on_host.will_wait_for(&pending).unwrap_err().kind(), ErrorKind::Unsupported);
+    }
+    drop((mine, theirs, copy));
+    assert_eq!((one.report().in_use_bytes, other.report().in_use_bytes), (0, 0));
 }

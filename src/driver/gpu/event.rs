@@ -31,6 +31,7 @@ impl GpuEvent {
                 return Some(Err(error));
             }
             platform::poll(&self.runner.dev.device);
+            platform::try_release(&self.runner);
             progress.outcome(self.seq)
         })
     }
@@ -47,6 +48,10 @@ impl DriverEvent for GpuEvent {
 
     fn seq(&self) -> u64 {
         self.seq
+    }
+
+    fn precedes_all_on(&self, runner: *const ()) -> bool {
+        Arc::as_ptr(&self.runner).cast::<()>() == runner
     }
 
     fn is_done(&self) -> bool {

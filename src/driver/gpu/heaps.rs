@@ -57,6 +57,24 @@ pub(super) struct Heap<B> {
     allocator: Allocator,
 }
 
+impl<B> Heap<B> {
+    fn place(&mut self, size_bytes: u64, alignment: u64) -> Option<SlabRange> {
+        let units = u32::try_from(units_of(size_bytes, alignment)).ok()?;
+        let capacity = self.size_bytes - 2 * GUARD_BYTES;
+        if self.dedicated && (self.slab_count > 0 || u64::from(units) * ALIGNMENT_BYTES > capacity) {
+            return None;
+        }
+        let allocation = self.allocator.allocate(units)?;
+        let start = GUARD_BYTES + u64::from(allocation.offset) * ALIGNMENT_BYTES;
+        let offset = start.next_multiple_of(alignment.max(ALIGNMENT_BYTES));
+        let end = start + u64::from(units) * ALIGNMENT_BYTES;
+        let fresh_from = self.high_water.clamp(offset, offset + size_bytes);
+        self.high_water = self.high_water.max(end);
+        self.slab_count += 1;
+        Some(SlabRange { heap: self.id, offset, size_bytes, fresh_from, allocation })
+    }
+}
+
 /// Where a slab lies.
 pub(super) struct SlabRange {
     pub(super) heap: HeapId,
@@ -78,6 +96,8 @@ impl std::fmt::Debug for SlabRange {
 #[derive(Debug)]
 pub(super) struct Heaps<B> {
     heaps: Vec<Heap<B>>,
+    /// Given back, but still to be used by work that is recorded.
+    retired: Vec<Heap<B>>,
     next_id: u32,
     /// The largest buffer that can be bound whole.
     cap_bytes: u64,
@@ -89,12 +109,13 @@ pub(super) struct Heaps<B> {
 
 impl<B> Heaps<B> {
     pub(super) fn new(cap_bytes: u64, fixed_bytes: Option<u64>, budget_bytes: Option<u64>) -> Self {
-        Self { heaps: Vec::new(), next_id: 0, cap_bytes, fixed_bytes, budget_bytes }
+        Self { heaps: Vec::new(), retired: Vec::new(), next_id: 0, cap_bytes, fixed_bytes, budget_bytes }
     }
 
     pub(super) fn get(&self, id: HeapId) -> Result<&Heap<B>> {
         self.heaps
             .iter()
+            .chain(&self.retired)
             .find(|heap| heap.id == id)
             .ok_or_else(|| Error::bug(format!("heap {} is gone while something refers to it", id.0)))
     }
@@ -109,22 +130,13 @@ impl<B> Heaps<B> {
 
     /// Places a slab in the first heap with room; `None` if a new heap is needed.
     pub(super) fn place(&mut self, size_bytes: u64, alignment: u64, class: HeapClass) -> Option<SlabRange> {
-        let units = u32::try_from(units_of(size_bytes, alignment)).ok()?;
-        for heap in self.heaps.iter_mut().filter(|heap| heap.class == class && !heap.failed) {
-            let capacity = heap.size_bytes - 2 * GUARD_BYTES;
-            if heap.dedicated && (heap.slab_count > 0 || u64::from(units) * ALIGNMENT_BYTES > capacity) {
-                continue;
-            }
-            let Some(allocation) = heap.allocator.allocate(units) else { continue };
-            let start = GUARD_BYTES + u64::from(allocation.offset) * ALIGNMENT_BYTES;
-            let offset = start.next_multiple_of(alignment.max(ALIGNMENT_BYTES));
-            let end = start + u64::from(units) * ALIGNMENT_BYTES;
-            let fresh_from = heap.high_water.clamp(offset, offset + size_bytes);
-            heap.high_water = heap.high_water.max(end);
-            heap.slab_count += 1;
-            return Some(SlabRange { heap: heap.id, offset, size_bytes, fresh_from, allocation });
-        }
-        None
+        let of_class = self.heaps.iter_mut().filter(|heap| heap.class == class && !heap.failed);
+        of_class.into_iter().find_map(|heap| heap.place(size_bytes, alignment))
+    }
+
+    /// Places a slab in that heap.
+    pub(super) fn place_in(&mut self, id: HeapId, size_bytes: u64, alignment: u64) -> Option<SlabRange> {
+        self.heaps.iter_mut().find(|heap| heap.id == id).and_then(|heap| heap.place(size_bytes, alignment))
     }
 
     /// The size of the heap to make for a slab that found no room.
@@ -210,6 +222,17 @@ impl<B> Heaps<B> {
         let kept =
             |heap: &Heap<B>| !heap.failed && !empty().any(|other| other.id < heap.id && other.class == heap.class);
         empty().find(|heap| !kept(heap)).map(|heap| heap.id)
+    }
+
+    /// Takes out a heap that recorded work will still use.
+    pub(super) fn retire(&mut self, id: HeapId) {
+        let heap = self.remove(id);
+        self.retired.extend(heap);
+    }
+
+    /// The retired heaps, when no recorded work uses them any more.
+    pub(super) fn take_retired(&mut self) -> Vec<Heap<B>> {
+        std::mem::take(&mut self.retired)
     }
 
     /// Takes out a heap.

@@ -65,9 +65,7 @@ impl GpuRunner {
         let size = size_bytes.max(1).next_multiple_of(ALIGNMENT_BYTES);
         let class = HeapClass::from(mode);
         let range = self.place(&mut state, size, alignment, class).map_err(|error| error.context(pool_id))?;
-        state.in_use_bytes += range.size_bytes;
-        state.peak_bytes = state.peak_bytes.max(state.in_use_bytes);
-        state.pools.insert(pool_id, range);
+        state.add_pool(pool_id, range);
         Ok(())
     }
 
@@ -95,7 +93,13 @@ impl GpuRunner {
 
     /// Makes a heap. Natively a failure is known at once; on the web it is known later, and fails what was recorded
     /// in the meantime.
-    fn grow(&self, state: &mut State, size_bytes: u64, class: HeapClass, slab: (u64, u64)) -> Result<()> {
+    pub(super) fn grow(
+        &self,
+        state: &mut State,
+        size_bytes: u64,
+        class: HeapClass,
+        slab: (u64, u64),
+    ) -> Result<HeapId> {
         let label = format!("wgslab heap of {size_bytes} bytes ({class:?})");
         let (buffer, verdict) = scoped(&self.dev.device, || {
             self.dev.device.create_buffer(&wgpu::BufferDescriptor {
@@ -117,7 +121,7 @@ impl GpuRunner {
             state.heaps.remove(id);
             return Err(error);
         }
-        Ok(())
+        Ok(id)
     }
 
     fn free_pool_if_present(&self, pool_id: PoolId) -> Result<()> {
@@ -135,7 +139,7 @@ impl GpuRunner {
     }
 
     /// Destroys the empty heaps but one of each class.
-    fn give_back_spares(&self, state: &mut State) -> Result<()> {
+    pub(super) fn give_back_spares(&self, state: &mut State) -> Result<()> {
         self.heap_gate.failed().into_iter().for_each(|heap| state.heaps.set_failed(heap));
         while let Some(spare) = state.heaps.spare() {
             self.give_back(state, spare)?;
@@ -160,6 +164,11 @@ impl GpuRunner {
 
     /// Destroys an empty heap.
     fn give_back(&self, state: &mut State, heap: HeapId) -> Result<()> {
+        if !state.holds.is_empty() {
+            state.heap_groups.forget(heap);
+            state.heaps.retire(heap);
+            return Ok(());
+        }
         // Recorded work may still use the buffer: it must be with the queue before the buffer is destroyed.
         if state.is_touched(heap) && self.progress().lost().is_none() {
             self.flush_state(state)?;
@@ -292,6 +301,13 @@ impl GpuRunner {
 }
 
 impl State {
+    /// Enters a slab in the pool table.
+    pub(super) fn add_pool(&mut self, pool_id: PoolId, range: SlabRange) {
+        self.in_use_bytes += range.size_bytes;
+        self.peak_bytes = self.peak_bytes.max(self.in_use_bytes);
+        self.pools.insert(pool_id, range);
+    }
+
     /// Records a command that writes to that heap.
     pub(super) fn push_command(&mut self, heap: HeapId, task: Task) {
         self.touch(heap);

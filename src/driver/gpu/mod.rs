@@ -8,6 +8,7 @@ mod encode;
 pub mod event;
 mod heap_gate;
 mod heaps;
+mod hold;
 mod kernel;
 mod memory;
 pub mod open;
@@ -84,6 +85,14 @@ impl Driver for Gpu {
         runner.alloc_pool(pool_id, size_bytes, alignment, mode)
     }
 
+    fn alloc_fresh(runner: &Arc<GpuRunner>, pool_id: PoolId, size_bytes: u64) -> Result<()> {
+        runner.alloc_fresh(pool_id, size_bytes)
+    }
+
+    fn write_ahead(runner: &Arc<GpuRunner>, loc: BufferLoc, bytes: &[u8]) -> Result<()> {
+        runner.write_ahead(loc, bytes)
+    }
+
     fn clear_recycled(runner: &Arc<GpuRunner>, pool_id: PoolId) -> Result<()> {
         runner.clear_recycled(pool_id)
     }
@@ -158,6 +167,10 @@ impl Driver for Gpu {
 
     fn flush(runner: &Arc<GpuRunner>) -> Result<()> {
         runner.flush()
+    }
+
+    fn hold(runner: &Arc<GpuRunner>, until: BoxFuture<Result<()>>) -> Result<GpuEvent> {
+        runner.hold(until)
     }
 
     fn ready(runner: &Arc<GpuRunner>) -> GpuEvent {

@@ -10,6 +10,7 @@ use crate::driver::gpu::encode::encode;
 use crate::driver::gpu::event::GpuEvent;
 use crate::driver::gpu::heap_gate::HeapGate;
 use crate::driver::gpu::heaps::{HeapId, Heaps, SlabRange};
+use crate::driver::gpu::hold::Holds;
 use crate::driver::gpu::kernel::PipelineCache;
 use crate::driver::gpu::open::GpuDev;
 use crate::driver::gpu::params::{HeapGroups, Layouts, ParamRing};
@@ -65,18 +66,24 @@ pub(super) struct State {
     pub(super) tasks: Vec<Task>,
     /// The last recorded sequence number.
     pub(super) seq: u64,
+    /// The last sequence number that is in no open batch: with the queue, or sealed behind a hold.
+    pub(super) closed_seq: u64,
     /// The last sequence number handed to the queue.
-    pub(super) submitted_seq: u64,
+    submitted_seq: u64,
+    /// What waits for something else before it goes to the queue.
+    pub(super) holds: Holds,
     /// Counts batches, so that a parameter block is known to be of the open one.
     pub(super) batch: u64,
     /// Heaps that tasks of the open batch touch: a queue write to them would run ahead.
-    touched: Vec<HeapId>,
+    pub(super) touched: Vec<HeapId>,
     /// Work of the open batch, and how much it may be, in units of a workgroup.
-    units: u64,
+    pub(super) units: u64,
     max_units: u64,
     pub(super) direct_bytes: u64,
     pub(super) params: ParamRing,
     pub(super) upload_ring: Option<UploadRing>,
+    /// Buffers of single uploads of the open batch.
+    pub(super) one_offs: Vec<Arc<wgpu::Buffer>>,
     /// Staging buffers of the open batch, to be mapped after it.
     pub(super) staging: Vec<Arc<Staging>>,
     pub(super) layouts: Layouts,
@@ -97,7 +104,9 @@ impl GpuRunner {
             generation: 0,
             tasks: Vec::with_capacity(MAX_TASKS),
             seq: 0,
+            closed_seq: 0,
             submitted_seq: 0,
+            holds: Holds::default(),
             batch: 0,
             touched: Vec::new(),
             units: 0,
@@ -105,6 +114,7 @@ impl GpuRunner {
             direct_bytes: 0,
             params,
             upload_ring: None,
+            one_offs: Vec::new(),
             staging: Vec::new(),
             layouts: Layouts::default(),
             heap_groups: HeapGroups::default(),
@@ -157,18 +167,28 @@ impl GpuRunner {
     /// As [`GpuRunner::flush`], if `seq` is not with the queue yet.
     pub(super) fn flush_through(&self, seq: u64) -> Result<()> {
         let mut state = self.begin()?;
-        if seq > state.submitted_seq { self.flush_state(&mut state) } else { Ok(()) }
+        if seq > state.closed_seq { self.flush_state(&mut state) } else { Ok(()) }
     }
 
+    /// Closes the open batch: it goes to the queue, or behind a hold.
     pub(super) fn flush_state(&self, state: &mut State) -> Result<()> {
-        if state.seq == state.submitted_seq {
+        if state.seq == state.closed_seq {
             if state.tasks.is_empty() {
                 return Ok(());
             }
             // In the middle of an operation that opened the batch: what it has recorded so far gets a number of its own.
             state.advance();
         }
-        let (first, last) = (state.submitted_seq + 1, state.seq);
+        if !state.holds.is_empty() {
+            state.seal();
+            return Ok(());
+        }
+        self.submit(state, state.seq)
+    }
+
+    /// Hands the open batch, which ends at `last`, to the queue.
+    pub(super) fn submit(&self, state: &mut State, last: u64) -> Result<()> {
+        let first = state.submitted_seq + 1;
         let touched = state.touched.clone();
         let tasks = std::mem::take(&mut state.tasks);
         let GpuDev { device, queue, .. } = &self.dev;
@@ -193,6 +213,7 @@ impl GpuRunner {
         });
         let index = submitted.inspect_err(|error| self.progress.fail(first, error.clone()))?;
         self.upload_staging.recycle();
+        state.one_offs.drain(..).for_each(|buffer| platform::discard(&buffer));
         for staging in state.staging.drain(..) {
             staging.map(&self.progress);
             state.stats.maps += 1;
@@ -206,6 +227,8 @@ impl GpuRunner {
     /// Waits natively until the bound on batches in flight holds; on the web, nothing may block: see `ready`.
     fn throttle(&self) {
         #[cfg(not(target_arch = "wasm32"))]
+        while self.held_bound_seq().is_some() && self.wait_for_hold() {}
+        #[cfg(not(target_arch = "wasm32"))]
         while let Some(seq) = self.progress.bound_seq(MAX_IN_FLIGHT)
             && self.progress.outcome(seq).is_none()
         {
@@ -216,8 +239,12 @@ impl GpuRunner {
     /// Blocks until `seq`, which is with the queue, is done.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn wait_for(&self, seq: u64) {
-        let index = self.lock().in_flight.index_of(seq);
+        let (index, is_held) = {
+            let state = self.lock();
+            (state.in_flight.index_of(seq), seq > state.submitted_seq && !state.holds.is_empty())
+        };
         match index {
+            None if is_held => drop(self.wait_for_hold()),
             Some(index) => platform::wait(&self.dev.device, index),
             // It is done, and its callbacks are due, here or on the thread that polled before.
             None => {
@@ -235,7 +262,8 @@ impl GpuRunner {
 
     /// An event that is done when few enough batches are in flight.
     pub(super) fn ready(self: &Arc<Self>) -> GpuEvent {
-        GpuEvent::new(self.clone(), self.progress.bound_seq(MAX_IN_FLIGHT).unwrap_or(0))
+        let seq = self.held_bound_seq().or_else(|| self.progress.bound_seq(MAX_IN_FLIGHT));
+        GpuEvent::new(self.clone(), seq.unwrap_or(0))
     }
 
     pub(super) fn stats(&self) -> RunnerStats {
@@ -260,6 +288,7 @@ impl GpuRunner {
         let mut state = self.lock();
         state.tasks.clear();
         state.staging.clear();
+        state.holds.clear();
         drop(state);
         self.dev.device.destroy();
     }
@@ -280,6 +309,7 @@ impl State {
         tasks.clear();
         self.tasks = tasks;
         self.submitted_seq = last;
+        self.closed_seq = self.closed_seq.max(last);
         self.batch += 1;
         self.touched.clear();
         self.units = 0;
@@ -302,7 +332,8 @@ impl State {
     }
 
     pub(super) fn is_touched(&self, heap: HeapId) -> bool {
-        self.touched.contains(&heap)
+        // Behind a hold a queue write would run ahead of everything that waits.
+        !self.holds.is_empty() || self.touched.contains(&heap)
     }
 
     /// Records a kernel; its heaps are touched.

@@ -61,7 +61,11 @@ impl GpuRunner {
         if words.len == 0 {
             return Ok(());
         }
-        if platform::STAGED_UPLOAD_BYTES.is_some_and(|least| words.len >= least) {
+        let is_held = !state.holds.is_empty();
+        if is_held && words.len > UPLOAD_RING_BYTES {
+            return self.upload_by_one_off(state, words);
+        }
+        if !is_held && platform::STAGED_UPLOAD_BYTES.is_some_and(|least| words.len >= least) {
             return self.upload_staged(state, words);
         }
         if state.is_touched(words.heap) {
@@ -102,6 +106,24 @@ impl GpuRunner {
         ring.cursor += len;
         let source = ring.buffer.clone();
         state.push_command(heap, Task::Upload { heap, offset, source, source_offset: ring_offset, len });
+        Ok(())
+    }
+
+    /// Copies through a buffer that is made for this upload: behind a hold, nothing else is free.
+    fn upload_by_one_off(&self, state: &mut State, words: Words<'_>) -> Result<()> {
+        let Words { heap, offset, bytes, start, len } = words;
+        let buffer = self.dev.device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("wgslab upload behind a hold"),
+            size: len,
+            usage: wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
+            mapped_at_creation: false,
+        });
+        state.stats.buffers_created += 1;
+        platform::write_buffer(&self.dev.queue, &buffer, 0, bytes, start, len)?;
+        let source = Arc::new(buffer);
+        state.one_offs.push(source.clone());
+        state.push_command(heap, Task::Upload { heap, offset, source, source_offset: 0, len });
+        state.direct_bytes += len;
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use std::future::{Future, Ready, ready};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
+use crate::driver::block::wait_for;
 use crate::driver::bytes::Bytes;
 use crate::driver::event::DriverEvent;
 use crate::driver::host::kernel::{HostKernel, HostLinked};
@@ -130,6 +131,11 @@ impl DriverEvent for HostEvent {
         self.seq
     }
 
+    fn precedes_all_on(&self, _runner: *const ()) -> bool {
+        // It is done: nothing has to wait for it.
+        true
+    }
+
     fn is_done(&self) -> bool {
         true
     }
@@ -207,6 +213,15 @@ impl Driver for Host {
         _mode: Option<MemoryMode>,
     ) -> Result<()> {
         runner.begin()?.pools.alloc(pool_id, size_bytes, alignment)
+    }
+
+    fn alloc_fresh(runner: &Arc<HostRunner>, pool_id: PoolId, size_bytes: u64) -> Result<()> {
+        runner.begin()?.pools.alloc(pool_id, size_bytes, ALIGNMENT_BYTES)
+    }
+
+    fn write_ahead(runner: &Arc<HostRunner>, loc: BufferLoc, bytes: &[u8]) -> Result<()> {
+        runner.begin()?.pools.range_mut(loc, bytes.len() as u64)?.copy_from_slice(bytes);
+        Ok(())
     }
 
     fn clear_recycled(_runner: &Arc<HostRunner>, _pool_id: PoolId) -> Result<()> {
@@ -309,6 +324,16 @@ impl Driver for Host {
 
     fn flush(runner: &Arc<HostRunner>) -> Result<()> {
         runner.begin().map(drop)
+    }
+
+    fn hold(runner: &Arc<HostRunner>, until: BoxFuture<Result<()>>) -> Result<HostEvent> {
+        // Every task is done when its call returns, so waiting is blocking, where that is possible.
+        let outcome = wait_for(until).unwrap_or_else(|| {
+            let message = "the host driver does each task at once, and cannot wait in a page for another device; await the \
+                           event first";
+            Err(Error::new(ErrorKind::Unsupported, message))
+        });
+        outcome.and_then(|()| runner.task(|_| Ok(())))
     }
 
     fn ready(runner: &Arc<HostRunner>) -> HostEvent {

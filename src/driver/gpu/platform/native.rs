@@ -118,6 +118,14 @@ pub(in crate::driver::gpu) fn drive(runner: &Arc<GpuRunner>) {
     }
 }
 
+/// Holds are released by those who wait: see `GpuRunner::wait_for`.
+pub(in crate::driver::gpu) fn drive_holds(_runner: &Arc<GpuRunner>) {}
+
+/// Releases what is due without waiting, for those who only ask.
+pub(in crate::driver::gpu) fn try_release(runner: &Arc<GpuRunner>) {
+    let _ = runner.poll_holds(&mut Context::from_waker(Waker::noop()));
+}
+
 /// Native pipelines are made where they are asked for; nothing to warm.
 pub(in crate::driver::gpu) async fn warm_pipeline(
     _device: &wgpu::Device,

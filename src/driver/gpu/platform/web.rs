@@ -225,6 +225,15 @@ pub(in crate::driver::gpu) fn drive(runner: &Arc<GpuRunner>) {
     });
 }
 
+/// Releases holds as they become ready.
+pub(in crate::driver::gpu) fn drive_holds(runner: &Arc<GpuRunner>) {
+    let runner = runner.clone();
+    spawn_local(std::future::poll_fn(move |cx| runner.poll_holds(cx)));
+}
+
+/// Holds are released when the page's event loop runs.
+pub(in crate::driver::gpu) fn try_release(_runner: &Arc<GpuRunner>) {}
+
 /// Compiles asynchronously what is then created synchronously: browsers share the work, and the queue goes on
 /// (measured in Chromium: 2 to 13 ms instead of 3.9 s for a heavy kernel).
 pub(in crate::driver::gpu) async fn warm_pipeline(
