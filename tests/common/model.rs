@@ -1,32 +1,12 @@
 //! Random programs of the device layer, applied to any driver: what each step gives must be the same everywhere.
 
-use wgslab::{
-    Access, Code, Context, CtxBuffers, DType, Device, Driver, Error, KernelSpec, Landing, MemoryMode, Routine,
-    TensorNode,
-};
+mod kernels;
+mod random;
 
-/// A small generator of numbers: the programs are the same on every machine.
-#[derive(Clone, Debug)]
-pub struct Random(u64);
+use wgslab::{Access, Code, Context, CtxBuffers, DType, Device, Driver, Error, Landing, Routine, TensorNode};
 
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound.max(1)
-    }
-
-    fn index(&mut self, len: usize) -> usize {
-        self.below(len as u64) as usize
-    }
-
-    fn bytes(&mut self, len: u64) -> Vec<u8> {
-        (0..len).map(|_| self.below(256) as u8).collect()
-    }
-}
+use kernels::kernel;
+pub use random::{Random, make_nodes};
 
 /// One step. Indices are into the nodes, contexts and routines made so far.
 #[derive(Clone, Debug)]
@@ -48,30 +28,6 @@ pub enum Op {
     Finalize { context: usize },
     FreeConstants,
     Look,
-}
-
-const LENGTHS: [u32; 7] = [0, 1, 3, 5, 64, 67, 200];
-
-/// Nodes of one program.
-pub fn make_nodes(random: &mut Random) -> Vec<TensorNode> {
-    let mut nodes: Vec<TensorNode> = Vec::new();
-    for index in 0..4 + random.index(6) {
-        let dtype = [DType::U8, DType::I32, DType::F16, DType::I32][random.index(4)];
-        let mode = if random.below(6) == 0 { MemoryMode::Constant } else { MemoryMode::OnDevice };
-        let plain = |random: &mut Random| {
-            TensorNode::with_mode(format!("n{index}"), dtype, [LENGTHS[random.index(LENGTHS.len())]], mode)
-        };
-        let node = match nodes.get(random.index(nodes.len() + 1)) {
-            Some(base) if random.below(3) == 0 => {
-                let start = random.below(base.element_len() + 2);
-                let len = random.below(base.element_len() + 2) as u32;
-                TensorNode::view(format!("v{index}"), base, start, [len])
-            }
-            _ => plain(random),
-        };
-        nodes.push(node);
-    }
-    nodes
 }
 
 /// The next step of a program with so many contexts and routines.
@@ -275,35 +231,4 @@ fn without_ids(error: Error) -> Error {
 
 fn elements<T: bytemuck::Pod>(bytes: &[u8]) -> Vec<T> {
     bytemuck::pod_collect_to_vec(bytes)
-}
-
-/// `to[i] = from[i] + amount`, or `to[i] += from[i] + amount` for a merged `from`; with a twin.
-fn kernel(from: &TensorNode, to: &TensorNode, access: Access, merged: bool) -> KernelSpec {
-    let wide = if from.dtype() == DType::U8 { "u32" } else { "i32" };
-    let old = if merged { "load_to(id.x) + " } else { "" };
-    let text = format!(
-        "@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {{
-            store_to(id.x, {old}load_from(id.x) + {wide}(static_amount())); }}"
-    );
-    let spec = KernelSpec::new("add", text);
-    let spec = if merged { spec.merge_tensor("from", from) } else { spec.tensor("from", from, Access::Read) };
-    let is_byte = from.dtype() == DType::U8;
-    spec.tensor("to", to, access).statics(["amount"]).grid([4, 1, 1]).twin(move |args| {
-        let amount = args.static_value("amount")?;
-        if is_byte {
-            let (from, mut to) = (args.load::<u8>("from")?, args.load::<u8>("to")?);
-            for (index, to) in to.iter_mut().enumerate() {
-                let old = if merged { *to } else { 0 };
-                *to = old.wrapping_add(from.get(index).copied().unwrap_or(0)).wrapping_add(amount as u8);
-            }
-            args.store("to", &to)
-        } else {
-            let (from, mut to) = (args.load::<i32>("from")?, args.load::<i32>("to")?);
-            for (index, to) in to.iter_mut().enumerate() {
-                let old = if merged { *to } else { 0 };
-                *to = old.wrapping_add(from.get(index).copied().unwrap_or(0)).wrapping_add(amount);
-            }
-            args.store("to", &to)
-        }
-    })
 }
