@@ -7,7 +7,7 @@ use crate::context::CtxBuffers;
 use crate::context::allocate::Delta;
 use crate::context::lineage::Touched;
 use crate::error::{Error, ErrorKind, Result};
-use crate::node::{NodeId, TensorNode};
+use crate::node::{MemoryMode, NodeId, TensorNode};
 use crate::slab::plan::PlanLimits;
 use crate::sorted_map::SortedMap;
 use crate::wgsl::spec::{Access, KernelSpec, KernelTensor};
@@ -72,8 +72,13 @@ impl CodeNodes {
     /// The tensors whose nodes linking must create, where `has` says what is there: those that are only written.
     ///
     /// # Errors
-    /// `UnknownNode` for a node that is read, and not there.
+    /// `UnknownNode` for a node that is read, and not there; `KernelInterface` for a constant that is written.
     pub(crate) fn missing(&self, spec: &KernelSpec, has: impl Fn(&TensorNode) -> bool) -> Result<Vec<u32>> {
+        // Before anything is allocated: a constant that was created here would stay with the device, as zeros.
+        let is_refused = |tensor: &&KernelTensor| tensor.access.writes() && tensor.node.mode() == MemoryMode::Constant;
+        if let Some(tensor) = spec.tensors.iter().find(is_refused) {
+            return Err(written_constant(tensor));
+        }
         let mut missing = Vec::new();
         for &index in &self.firsts {
             let Some(tensor) = spec.tensors.get(index as usize) else { continue };
@@ -119,6 +124,14 @@ impl LinkPlan {
 /// The nodes of those tensors.
 pub(crate) fn nodes_of<'a>(spec: &'a KernelSpec, tensors: &'a [u32]) -> impl Iterator<Item = &'a TensorNode> {
     tensors.iter().filter_map(|&index| spec.tensors.get(index as usize)).map(|tensor| &tensor.node)
+}
+
+fn written_constant(tensor: &KernelTensor) -> Error {
+    let message = format!(
+        "the kernel declares {} as {}, but it is a constant; declare it read, or make the node OnDevice",
+        tensor.node, tensor.access
+    );
+    Error::new(ErrorKind::KernelInterface, message)
 }
 
 fn not_there(tensor: &KernelTensor) -> Error {

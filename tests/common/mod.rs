@@ -1,6 +1,8 @@
 //! The case runner that the native suite, the browser suite and the `cases` example share.
 
 pub mod case;
+pub mod compare;
 pub mod model;
+pub mod oracle;
 pub mod run_case;
 pub mod values;

@@ -1,70 +1,258 @@
 //! Random programs of the device layer, applied to any driver: what each step gives must be the same everywhere.
+//!
+//! Every index of a step is taken modulo what there is, so that a program from which steps were taken out still runs.
 
 mod kernels;
+mod memory;
 mod random;
+mod work;
 
-use wgslab::{Access, Code, Context, CtxBuffers, DType, Device, Driver, Error, Landing, Routine, TensorNode};
+use wgslab::{
+    Context, CtxBuffers, Device, Driver, Error, ErrorKind, Landing, PoolId, Routine, TensorNode, free_pool, host,
+};
 
-use kernels::kernel;
 pub use random::{Random, make_nodes};
 
-/// One step. Indices are into the nodes, contexts and routines made so far.
+/// One step. Indices are into the nodes, contexts and routines made so far, and into the pools made by hand.
 #[derive(Clone, Debug)]
 pub enum Op {
-    Zeros { context: usize, nodes: Vec<usize> },
-    Upload { context: usize, nodes: Vec<usize>, bytes: Vec<Vec<u8>> },
-    Alias { context: usize, node: usize },
-    Child { context: usize },
-    Forget { context: usize },
-    Write { context: usize, node: usize, start: u64, bytes: Vec<u8> },
-    Zero { context: usize, node: usize, start: u64, len: u64 },
-    Copy { context: usize, from: usize, from_start: u64, to: usize, to_start: u64, len: u64 },
-    Link { context: usize, from: usize, to: usize, in_place: bool },
-    Merge { context: usize, node: usize },
-    Transfer { context: usize, node: usize, source: usize, into: Landing },
-    Run { routine: usize, amount: i32 },
-    Drop { routine: usize },
-    Read { context: usize, node: usize },
-    Finalize { context: usize },
+    Zeros {
+        context: usize,
+        nodes: Vec<usize>,
+    },
+    Upload {
+        context: usize,
+        nodes: Vec<usize>,
+        bytes: Vec<Vec<u8>>,
+    },
+    Alias {
+        context: usize,
+        node: usize,
+    },
+    Child {
+        context: usize,
+    },
+    Forget {
+        context: usize,
+    },
+    /// A child, or a context without a parent, with some parts of its own.
+    Parts {
+        context: usize,
+        keep: Option<Vec<usize>>,
+        merging: Option<Option<usize>>,
+        orphan: bool,
+    },
+    DropContext {
+        context: usize,
+    },
+    Write {
+        context: usize,
+        node: usize,
+        start: u64,
+        bytes: Vec<u8>,
+    },
+    Zero {
+        context: usize,
+        node: usize,
+        start: u64,
+        len: u64,
+    },
+    Copy {
+        context: usize,
+        from: usize,
+        from_start: u64,
+        to: usize,
+        to_start: u64,
+        len: u64,
+    },
+    Link {
+        context: usize,
+        from: usize,
+        to: usize,
+        in_place: bool,
+    },
+    LinkBatch {
+        context: usize,
+        kernels: Vec<(usize, usize, bool)>,
+    },
+    Forecast {
+        context: usize,
+        from: usize,
+        to: usize,
+        in_place: bool,
+    },
+    Merge {
+        context: usize,
+        node: usize,
+    },
+    Transfer {
+        context: usize,
+        node: usize,
+        source: usize,
+        into: Landing,
+    },
+    InitFromDevice {
+        context: usize,
+        node: usize,
+        source: usize,
+    },
+    /// Through the host: between contexts of any devices.
+    CopyFrom {
+        context: usize,
+        node: usize,
+        source: usize,
+        into: Landing,
+    },
+    InitFromOther {
+        context: usize,
+        node: usize,
+        source: usize,
+    },
+    /// From and to a device of the host driver; into a new place where `into` is `None`.
+    FromForeign {
+        context: usize,
+        node: usize,
+        bytes: Vec<u8>,
+        into: Option<Landing>,
+    },
+    ToForeign {
+        context: usize,
+        node: usize,
+    },
+    Run {
+        routine: usize,
+        amount: i32,
+    },
+    Sequence {
+        routines: Vec<(usize, i32)>,
+        times: u32,
+    },
+    Drop {
+        routine: usize,
+    },
+    Read {
+        context: usize,
+        node: usize,
+    },
+    ReadAt {
+        context: usize,
+        node: usize,
+        start: u64,
+        len: u64,
+    },
+    Finalize {
+        context: usize,
+    },
+    /// A pool under an id of one's own, that far behind the next; or the merge buffer's.
+    AllocPool {
+        device: usize,
+        gap: u32,
+        merge: bool,
+        size: u64,
+    },
+    ZeroPool {
+        pool: usize,
+        start: u64,
+        len: u64,
+    },
+    FreePool {
+        pool: usize,
+    },
+    /// Frees the pool that a node lies in.
+    FreeUnder {
+        context: usize,
+        node: usize,
+    },
+    /// A child that has a node in a pool made by hand.
+    Place {
+        context: usize,
+        node: usize,
+        pool: usize,
+        offset: u64,
+    },
     FreeConstants,
+    Trim,
     Look,
 }
 
-/// The next step of a program with so many contexts and routines.
-pub fn make_op(random: &mut Random, nodes: &[TensorNode], contexts: usize, routines: usize) -> Op {
-    let context = random.index(contexts);
+/// How many numbers `make_op` tells apart.
+pub const KINDS: u64 = 64;
+
+/// The next step, of the kind with that number, of a program with so many contexts and routines.
+pub fn make_op(random: &mut Random, kind: u64, nodes: &[TensorNode], contexts: usize, routines: usize) -> Op {
+    let context = recent(random, contexts);
     let node = random.index(nodes.len());
     let size = nodes[node].size_bytes();
     let start = random.below(size + 2);
-    match random.below(32) {
-        0..=2 => Op::Zeros { context, nodes: some(random, nodes.len()) },
-        3..=6 => {
+    let source = random.index(contexts);
+    match kind {
+        0..=3 => Op::Zeros { context, nodes: some(random, nodes.len()) },
+        4..=11 => {
             let chosen = some(random, nodes.len());
-            let bytes = chosen.iter().map(|&node| random.bytes(nodes[node].size_bytes())).collect();
+            // Now and then a byte too many.
+            let excess = u64::from(random.below(24) == 0);
+            let bytes = chosen.iter().map(|&node| random.bytes(nodes[node].size_bytes() + excess)).collect();
             Op::Upload { context, nodes: chosen, bytes }
         }
-        7..=8 => Op::Alias { context, node },
-        9 => Op::Child { context },
-        10 => Op::Forget { context },
-        11..=13 => {
+        12..=14 => Op::Alias { context, node },
+        15 => Op::Child { context },
+        16 => [Op::Forget { context }, Op::DropContext { context }][random.index(2)].clone(),
+        17 => {
+            let keep = (random.below(2) == 0).then(|| some(random, nodes.len()));
+            let merging = [None, Some(None), Some(Some(node)), Some(Some(node))][random.index(4)];
+            Op::Parts { context, keep, merging, orphan: random.below(4) == 0 }
+        }
+        18..=21 => {
             let len = random.below(size.saturating_sub(start) + 2);
             Op::Write { context, node, start, bytes: random.bytes(len) }
         }
-        14..=15 => Op::Zero { context, node, start, len: random.below(size.saturating_sub(start) + 2) },
-        16..=17 => {
+        22..=23 => Op::Zero { context, node, start, len: random.below(size.saturating_sub(start) + 2) },
+        24..=26 => {
             let from = random.index(nodes.len());
             let from_start = random.below(nodes[from].size_bytes() + 1);
             Op::Copy { context, from, from_start, to: node, to_start: start, len: random.below(size + 1) }
         }
-        18..=20 => Op::Link { context, from: random.index(nodes.len()), to: node, in_place: random.below(3) == 0 },
-        21 => Op::Merge { context, node },
-        22 => Op::Transfer { context, node, source: random.index(contexts), into: Landing::MergeBuffer },
-        23 => Op::Transfer { context, node, source: random.index(contexts), into: Landing::Node },
-        24..=26 => Op::Run { routine: random.index(routines), amount: random.below(100) as i32 - 50 },
-        27 => Op::Drop { routine: random.index(routines) },
-        28..=29 => Op::Read { context, node },
-        30 => Op::Finalize { context },
-        _ => [Op::FreeConstants, Op::Look][random.index(2)].clone(),
+        27..=31 => Op::Link { context, from: random.index(nodes.len()), to: node, in_place: random.below(3) == 0 },
+        32 => {
+            let kernel =
+                |random: &mut Random| (random.index(nodes.len()), random.index(nodes.len()), random.below(3) == 0);
+            Op::LinkBatch { context, kernels: (0..1 + random.index(3)).map(|_| kernel(random)).collect() }
+        }
+        33 => Op::Forecast { context, from: random.index(nodes.len()), to: node, in_place: random.below(3) == 0 },
+        34..=35 => Op::Merge { context, node },
+        36..=37 => Op::Transfer { context, node, source, into: Landing::MergeBuffer },
+        38 => Op::Transfer { context, node, source, into: Landing::Node },
+        39 => Op::InitFromDevice { context, node, source },
+        40..=41 => Op::CopyFrom { context, node, source, into: landing(random) },
+        42 => Op::InitFromOther { context, node, source },
+        43 => {
+            let into = [None, Some(Landing::Node), Some(Landing::MergeBuffer)][random.index(3)];
+            Op::FromForeign { context, node, bytes: random.bytes(size), into }
+        }
+        44 => Op::ToForeign { context, node },
+        45..=49 => Op::Run { routine: recent(random, routines), amount: amount(random) },
+        50 => {
+            let steps = 1 + random.index(3);
+            let routines = (0..steps).map(|_| (recent(random, routines), amount(random))).collect();
+            Op::Sequence { routines, times: random.below(3) as u32 }
+        }
+        51 => Op::Drop { routine: random.index(routines) },
+        52..=54 => Op::Read { context, node },
+        55 => {
+            let len = nodes[node].element_len();
+            let start = random.below(len + 2);
+            Op::ReadAt { context, node, start, len: random.below(len.saturating_sub(start) + 2) }
+        }
+        56 => Op::Finalize { context },
+        57 | 61 => {
+            let (device, gap, size) = (random.index(2), random.below(3) as u32, random.below(1500));
+            Op::AllocPool { device, gap, merge: random.below(6) == 0, size }
+        }
+        58 => Op::Place { context, node, pool: random.index(8), offset: random.below(80) * 4 },
+        59 => Op::ZeroPool { pool: random.index(8), start, len: random.below(300) },
+        60 => [Op::FreePool { pool: random.index(8) }, Op::FreeUnder { context, node }][random.index(2)].clone(),
+        62 => Op::FreeConstants,
+        _ => [Op::Look, Op::Trim][random.index(2)].clone(),
     }
 }
 
@@ -72,25 +260,61 @@ fn some(random: &mut Random, count: usize) -> Vec<usize> {
     (0..1 + random.index(3)).map(|_| random.index(count)).collect()
 }
 
-/// A program's objects on one device.
-pub struct World<D: Driver> {
-    pub device: Device<D>,
+/// The last ones are in use more often than the first.
+fn recent(random: &mut Random, count: usize) -> usize {
+    if random.below(3) == 0 { random.index(count) } else { count.saturating_sub(1 + random.index(4)) }
+}
+
+fn amount(random: &mut Random) -> i32 {
+    random.below(100) as i32 - 50
+}
+
+fn landing(random: &mut Random) -> Landing {
+    [Landing::Node, Landing::MergeBuffer][random.index(2)]
+}
+
+/// The devices of one driver that programs run on, with one of the host driver.
+#[derive(Debug)]
+pub struct Devices<D: Driver> {
+    pub both: [Device<D>; 2],
+    pub foreign: Device<host::Host>,
+}
+
+/// A program's objects.
+pub struct World<'a, D: Driver> {
+    pub devices: &'a Devices<D>,
+    /// The first two are the roots.
     pub contexts: Vec<Context<D>>,
     pub routines: Vec<Option<Routine<D>>>,
+    /// Made by hand: index of the device, and id.
+    pub pools: Vec<(usize, PoolId)>,
 }
 
 /// What a step gave: a value that says everything, or the kind and text of the error, without the device's name.
 pub type Outcome = Result<String, String>;
 
-impl<D: Driver> World<D> {
-    pub fn new(device: &Device<D>) -> Self {
-        Self { device: device.clone(), contexts: vec![Context::root(device)], routines: Vec::new() }
+impl<'a, D: Driver> World<'a, D> {
+    pub fn new(devices: &'a Devices<D>) -> Self {
+        let contexts = devices.both.iter().map(Context::root).collect();
+        Self { devices, contexts, routines: Vec::new(), pools: Vec::new() }
+    }
+
+    fn context(&self, index: usize) -> &Context<D> {
+        &self.contexts[index % self.contexts.len()]
     }
 
     /// Applies a step, and says what it gave.
     pub async fn apply(&mut self, op: &Op, nodes: &[TensorNode]) -> Outcome {
         self.step(op, nodes).await.map_err(|error| {
-            let text = error.to_string().replace(self.device.name(), "DEVICE");
+            if error.kind() == ErrorKind::NotRun {
+                // Routine ids count over all worlds.
+                return "not-run: an earlier routine".to_owned();
+            }
+            let mut text = error.to_string();
+            for (index, device) in self.devices.both.iter().enumerate() {
+                text = text.replace(device.name(), &format!("DEVICE {index}"));
+            }
+            text = text.replace(self.devices.foreign.name(), "FOREIGN");
             format!("{}: {text}", error.kind().code())
         })
     }
@@ -99,136 +323,117 @@ impl<D: Driver> World<D> {
         match op {
             Op::Zeros { context, nodes: chosen } => {
                 let chosen: Vec<_> = chosen.iter().map(|&node| &nodes[node]).collect();
-                self.push(self.contexts[*context].init_zeros(&chosen)?)
+                self.push(self.context(*context).init_zeros(&chosen)?)
             }
             Op::Upload { context, nodes: chosen, bytes } => {
                 let pairs: Vec<_> =
                     chosen.iter().zip(bytes).map(|(&node, bytes)| (&nodes[node], bytes.as_slice())).collect();
-                self.push(self.contexts[*context].init_from_host_many(&pairs)?)
+                self.push(self.context(*context).init_from_host_many(&pairs)?)
             }
-            Op::Alias { context, node } => self.push(self.contexts[*context].alias(&[&nodes[*node]])?),
-            Op::Child { context } => self.push(self.contexts[*context].child().build()),
+            Op::Alias { context, node } => self.push(self.context(*context).alias(&[&nodes[*node]])?),
+            Op::Child { context } => self.push(self.context(*context).child().build()),
             Op::Forget { context } => {
                 // A child without nodes: it must keep nothing that its parents let go of.
-                self.push(self.contexts[*context].child().ctx_buffers(CtxBuffers::new()).build())
+                self.push(self.context(*context).child().ctx_buffers(CtxBuffers::new()).build())
             }
-            Op::Write { context, node, start, bytes } => {
-                let (node, size) = (&nodes[*node], nodes[*node].dtype().size_bytes());
-                let whole = bytes.len() as u64 / size * size;
-                let bytes = &bytes[..whole as usize];
-                let context = &self.contexts[*context];
-                match size {
-                    1 => context.from_host_at::<u8>(node, *start, bytes),
-                    2 => context.from_host_at::<u16>(node, *start / size, &elements(bytes)),
-                    _ => context.from_host_at::<i32>(node, *start / size, &elements(bytes)),
-                }?;
+            Op::Parts { context, keep, merging, orphan } => {
+                self.parts(*context, keep.as_ref(), *merging, *orphan, nodes)
+            }
+            Op::DropContext { context } => {
+                let index = *context % self.contexts.len();
+                self.contexts[index] = Context::root(self.contexts[index].device());
                 Ok(String::new())
             }
+            Op::Write { context, node, start, bytes } => self.write(*context, &nodes[*node], *start, bytes),
             Op::Zero { context, node, start, len } => {
-                self.contexts[*context].zero(&nodes[*node], *start, *len)?;
+                self.context(*context).zero(&nodes[*node], *start, *len)?;
                 Ok(String::new())
             }
             Op::Copy { context, from, from_start, to, to_start, len } => {
                 let (from, to) = (&nodes[*from], &nodes[*to]);
-                self.contexts[*context].copy_bytes(from, *from_start, to, *to_start, *len)?;
+                self.context(*context).copy_bytes(from, *from_start, to, *to_start, *len)?;
                 Ok(String::new())
             }
             Op::Link { context, from, to, in_place } => {
-                let (from, to) = (&nodes[*from], &nodes[*to]);
-                // Two views that overlap are a race in a kernel, whatever the device layer does.
-                let overlap = from != to && from.root() == to.root();
-                if overlap || from.dtype() != to.dtype() || from.dtype() == DType::F16 {
-                    return Ok("no kernel".to_owned());
-                }
-                let access = if *in_place || from == to { Access::ReadWrite } else { Access::Write };
-                let code = self.device.compile(kernel(from, to, access, false)).await?;
-                self.link(*context, &code).await
+                self.link(*context, &nodes[*from], &nodes[*to], *in_place).await
             }
-            Op::Merge { context, node } => {
-                let node = &nodes[*node];
-                if node.dtype() == DType::F16 {
-                    return Ok("no kernel".to_owned());
-                }
-                let code = self.device.compile(kernel(node, node, Access::ReadWrite, true)).await?;
-                self.link(*context, &code).await
+            Op::LinkBatch { context, kernels } => self.link_batch(*context, kernels, nodes).await,
+            Op::Forecast { context, from, to, in_place } => {
+                self.forecast(*context, &nodes[*from], &nodes[*to], *in_place).await
             }
-            Op::Transfer { context, node, source, into } => {
-                let (to, from) = (&self.contexts[*context], &self.contexts[*source]);
-                let Some(routine) = to.device_to_device(&nodes[*node], *into, from)? else {
-                    return Ok("nothing to move".to_owned());
-                };
-                self.contexts.push(routine.context().clone());
-                self.routines.push(Some(routine));
-                Ok("a copy".to_owned())
+            Op::Merge { context, node } => self.merge(*context, &nodes[*node]).await,
+            Op::Transfer { context, node, source, into } => self.transfer(*context, &nodes[*node], *source, *into),
+            Op::InitFromDevice { context, node, source } => {
+                let (to, from) = (self.context(*context), self.context(*source));
+                self.push(to.init_from_device(&nodes[*node], from)?)
             }
-            Op::Run { routine, amount } => {
-                let Some(Some(routine)) = self.routines.get(*routine) else { return Ok("no routine".to_owned()) };
-                let statics: &[i32] = if routine.bindings().is_empty() { &[] } else { &[*amount] };
-                let waiting = routine.execution_deps().len();
-                routine.run_values(statics).map_err(without_ids)?;
-                Ok(format!("{waiting}"))
+            Op::CopyFrom { context, node, source, into } => {
+                let (to, from) = (self.context(*context), self.context(*source));
+                to.copy_from(&nodes[*node], *into, from).await?;
+                Ok(String::new())
             }
+            Op::InitFromOther { context, node, source } => {
+                let (to, from) = (self.context(*context), self.context(*source));
+                self.push(to.init_from_other(&nodes[*node], from).await?)
+            }
+            Op::FromForeign { context, node, bytes, into } => {
+                self.from_foreign(*context, &nodes[*node], bytes, *into).await
+            }
+            Op::ToForeign { context, node } => self.to_foreign(*context, &nodes[*node]).await,
+            Op::Run { routine, amount } => self.run(*routine, *amount),
+            Op::Sequence { routines, times } => self.sequence(routines, *times),
             Op::Drop { routine } => {
                 let dropped = self.routines.get_mut(*routine).and_then(Option::take);
                 Ok(format!("{}", dropped.is_some()))
             }
             Op::Read { context, node } => {
-                Ok(format!("{:?}", self.contexts[*context].to_host_many(&[&nodes[*node]]).await?))
+                Ok(format!("{:?}", self.context(*context).to_host_many(&[&nodes[*node]]).await?))
             }
+            Op::ReadAt { context, node, start, len } => self.read_at(*context, &nodes[*node], *start, *len).await,
             Op::Finalize { context } => {
-                self.contexts[*context].finalize();
+                self.context(*context).finalize();
                 Ok(String::new())
             }
-            Op::FreeConstants => Ok(self.device.free_unused_constants().to_string()),
+            Op::AllocPool { device, gap, merge, size } => self.alloc_pool(*device, *gap, *merge, *size),
+            Op::ZeroPool { pool, start, len } => self.zero_pool(*pool, *start, *len),
+            Op::FreePool { pool } => self.free_pool(*pool),
+            Op::FreeUnder { context, node } => {
+                let context = self.context(*context);
+                let Some(loc) = context.loc(&nodes[*node]) else { return Ok("no place".to_owned()) };
+                free_pool(context.device(), loc.pool_id)?;
+                Ok(String::new())
+            }
+            Op::Place { context, node, pool, offset } => self.place(*context, &nodes[*node], *pool, *offset),
+            Op::FreeConstants => {
+                let freed = self.devices.both.each_ref().map(Device::free_unused_constants);
+                Ok(format!("{freed:?}"))
+            }
+            Op::Trim => {
+                for device in &self.devices.both {
+                    device.trim()?;
+                }
+                Ok(String::new())
+            }
             Op::Look => Ok(self.look()),
         }
     }
 
     fn push(&mut self, context: Context<D>) -> Result<String, Error> {
-        let locs = format!("{:?}", context.ctx_buffers());
+        let places = places(&context);
         self.contexts.push(context);
-        Ok(locs)
+        Ok(places)
     }
 
-    async fn link(&mut self, context: usize, code: &Code<D>) -> Result<String, Error> {
-        let routine = self.contexts[context].link(code).await?;
-        let locs = format!("{:?}", routine.context().ctx_buffers());
-        self.contexts.push(routine.context().clone());
+    fn push_routine(&mut self, routine: Routine<D>) -> Result<String, Error> {
+        let context = routine.context().clone();
         self.routines.push(Some(routine));
-        Ok(locs)
-    }
-
-    /// What the device says of its memory: pools, nodes, bytes in use and padding.
-    pub fn look(&self) -> String {
-        let report = self.device.report();
-        format!("{} {} {:?}", report.in_use_bytes, report.padding_bytes, report.pools)
-    }
-
-    /// All bytes of all live contexts, as far as they can be read.
-    pub async fn all_bytes(&self) -> Vec<String> {
-        let mut all = Vec::new();
-        for context in &self.contexts {
-            for (node, _) in context.locs() {
-                all.push(match context.to_host_many(&[&node]).await {
-                    Ok(bytes) => format!("{node} {bytes:?}"),
-                    Err(error) => format!("{node} {}", error.kind().code()),
-                });
-            }
-        }
-        all
+        self.push(context)
     }
 }
 
-/// Routine ids count over both worlds.
-fn without_ids(error: Error) -> Error {
-    let text = error.to_string();
-    if error.kind().code() == "not-run" {
-        Error::new(error.kind(), "an earlier routine")
-    } else {
-        Error::new(error.kind(), text)
-    }
-}
-
-fn elements<T: bytemuck::Pod>(bytes: &[u8]) -> Vec<T> {
-    bytemuck::pod_collect_to_vec(bytes)
+/// Where the nodes of a context are, and which one its merge buffer will hold.
+fn places<D: Driver>(context: &Context<D>) -> String {
+    let locs: Vec<_> = context.locs().iter().map(|(node, loc)| format!("{node}@{loc}")).collect();
+    let merging = context.merge_buffer_node().map(|node| format!(" merging {node}")).unwrap_or_default();
+    format!("{}{merging}", locs.join(" "))
 }

@@ -274,3 +274,21 @@ fn an_overlapping_copy_leaves_no_heap_behind() {
     device.trim().unwrap();
     assert_eq!(device.report().reserved_bytes, 0);
 }
+
+#[test]
+fn a_link_that_would_create_a_constant_is_refused_and_leaves_none_behind() {
+    let device = open();
+    let (x, c) = (ints("x", 4), TensorNode::with_mode("c", DType::I32, [4], MemoryMode::Constant));
+    let context = Context::root(&device).init_zeros(&[&x]).unwrap();
+    let text = "@compute @workgroup_size(1) fn main() { store_c(0u, load_x(0u)); }";
+    let spec = KernelSpec::new("fill", text).tensor("x", &x, Access::Read).tensor("c", &c, Access::Write);
+    let code = pollster::block_on(device.compile(spec)).unwrap();
+    let next = device.next_pool_id();
+    assert_eq!(context.forecast(&code).unwrap_err().kind(), ErrorKind::KernelInterface);
+    let error = pollster::block_on(context.link(&code)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::KernelInterface);
+    assert!(error.to_string().contains("\"c\" as write, but it is a constant"), "{error}");
+    assert_eq!((device.next_pool_id(), device.constant_buffer_cache().len()), (next, 0));
+    let loaded = context.init_from_host(&c, &[1, 2, 3, 4]).unwrap();
+    assert_eq!(pollster::block_on(loaded.to_host::<i32>(&c)).unwrap(), [1, 2, 3, 4], "its bytes are the first ones");
+}

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::driver::host::pools::Pools;
 use crate::error::{Error, ErrorKind, Result};
-use crate::node::MemoryMode;
 use crate::slab::loc::BufferLoc;
 use crate::wgsl::spec::KernelSpec;
 use crate::wgsl::twin::{HostTwin, TwinArgs, TwinMemory};
@@ -37,13 +36,6 @@ pub(super) fn compile(spec: Arc<KernelSpec>) -> Result<HostKernel> {
 pub(super) fn link(pools: &Pools, kernel: &Arc<HostKernel>, locs: Vec<BufferLoc>) -> Result<HostLinked> {
     for (tensor, loc) in kernel.spec.tensors.iter().zip(&locs) {
         pools.range(*loc, tensor.node.size_bytes()).map_err(|error| error.context(&tensor.node))?;
-        if tensor.access.writes() && tensor.node.mode() == MemoryMode::Constant {
-            let message = format!(
-                "the kernel declares {} as {}, but it is a constant; declare it read, or make the node OnDevice",
-                tensor.node, tensor.access
-            );
-            return Err(Error::new(ErrorKind::KernelInterface, message));
-        }
     }
     Ok(HostLinked { kernel: kernel.clone(), locs })
 }

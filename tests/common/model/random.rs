@@ -25,7 +25,8 @@ impl Random {
     }
 }
 
-const LENGTHS: [u32; 7] = [0, 1, 3, 5, 64, 67, 200];
+/// 260 words are over the cap that the programs run under.
+const LENGTHS: [u32; 8] = [0, 1, 3, 5, 64, 67, 200, 260];
 
 /// Nodes of one program.
 pub fn make_nodes(random: &mut Random) -> Vec<TensorNode> {
@@ -37,9 +38,11 @@ pub fn make_nodes(random: &mut Random) -> Vec<TensorNode> {
             TensorNode::with_mode(format!("n{index}"), dtype, [LENGTHS[random.index(LENGTHS.len())]], mode)
         };
         let node = match nodes.get(random.index(nodes.len() + 1)) {
-            Some(base) if random.below(3) == 0 => {
+            Some(base) if random.below(2) == 0 => {
+                // Some reach past their base.
                 let start = random.below(base.element_len() + 2);
-                let len = random.below(base.element_len() + 2) as u32;
+                let end = base.element_len() + random.below(2) * 2;
+                let len = random.below(end.saturating_sub(start) + 1) as u32;
                 TensorNode::view(format!("v{index}"), base, start, [len])
             }
             _ => plain(random),

@@ -1,0 +1,209 @@
+//! Bytes between the host, contexts and devices.
+
+use wgslab::Landing;
+
+use super::memory::padded;
+use super::{Oracle, Place, Refusal, Work, is_merge, refuse};
+
+impl Oracle {
+    fn live(&self, line: usize) -> Result<(), Refusal> {
+        if self.lines[line].finalized { refuse("disposed", "was finalized") } else { Ok(()) }
+    }
+
+    /// The device of a context, and where a node is there.
+    pub(super) fn place(&self, line: usize, node: usize) -> Result<(usize, Place), Refusal> {
+        self.live(line)?;
+        match self.lines[line].places.get(&node) {
+            Some(place) => Ok((self.lines[line].device, *place)),
+            None => refuse("unknown-node", &self.nodes[node].name),
+        }
+    }
+
+    pub(super) fn writable(&self, line: usize, node: usize) -> Result<(usize, Place), Refusal> {
+        let found = self.place(line, node)?;
+        if self.nodes[node].constant { refuse("unsupported", &self.nodes[node].name) } else { Ok(found) }
+    }
+
+    pub(super) fn inside(&self, node: usize, start: u64, len: u64) -> Result<(), Refusal> {
+        let node = &self.nodes[node];
+        if start + len > node.size() { refuse("shape-mismatch", &node.name) } else { Ok(()) }
+    }
+
+    /// The bytes of a node.
+    pub(super) fn bytes(&self, line: usize, node: usize) -> Result<Vec<u8>, Refusal> {
+        let (device, place) = self.place(line, node)?;
+        self.memories[device].read(place, self.nodes[node].size())
+    }
+
+    /// A child that has those nodes too.
+    pub(super) fn extend(&mut self, of: usize, chosen: &[usize], zeroed: bool) -> Result<usize, Refusal> {
+        self.live(of)?;
+        for (index, node) in chosen.iter().enumerate() {
+            if self.lines[of].places.contains_key(node) || chosen[..index].contains(node) {
+                return refuse("duplicate-node", &self.nodes[*node].name);
+            }
+        }
+        let device = self.lines[of].device;
+        let (placed, holds) = self.memories[device].place(&self.nodes, chosen, zeroed)?;
+        let child = self.child(of);
+        self.lines[child].places.extend(placed);
+        self.lines[child].holds = holds;
+        Ok(child)
+    }
+
+    pub(super) fn upload(&mut self, of: usize, chosen: &[usize], bytes: &[Vec<u8>]) -> Result<String, Refusal> {
+        for (&node, bytes) in chosen.iter().zip(bytes) {
+            if bytes.len() as u64 != self.nodes[node].size() {
+                return refuse("shape-mismatch", &self.nodes[node].name);
+            }
+        }
+        let child = self.extend(of, chosen, false)?;
+        for (&node, bytes) in chosen.iter().zip(bytes) {
+            self.fill(child, node, bytes)?;
+        }
+        Ok(self.keep(child))
+    }
+
+    /// Gives a new node its bytes; a constant that the device had keeps its own.
+    fn fill(&mut self, line: usize, node: usize, bytes: &[u8]) -> Result<(), Refusal> {
+        let (device, place) = self.place(line, node)?;
+        if !self.memories[device].is_shared(node, place) {
+            self.memories[device].write(place, bytes)?;
+            self.memories[device].share(&self.nodes, node, place);
+        }
+        Ok(())
+    }
+
+    pub(super) fn alias(&mut self, of: usize, node: usize) -> Result<String, Refusal> {
+        self.live(of)?;
+        let view = &self.nodes[node];
+        let Some((base, start)) = view.base else { return refuse("shape-mismatch", &view.name) };
+        if self.lines[of].places.contains_key(&node) {
+            return refuse("duplicate-node", &view.name);
+        }
+        let (device, place) = self.place(of, base)?;
+        if start + view.len > self.nodes[base].len {
+            return refuse("shape-mismatch", &self.nodes[base].name);
+        }
+        let place = place.at(start * view.element);
+        let child = self.child(of);
+        self.memories[device].hold(place.pool);
+        self.lines[child].holds = vec![place.pool];
+        self.lines[child].places.insert(node, place);
+        Ok(self.keep(child))
+    }
+
+    pub(super) fn write(&mut self, of: usize, node: usize, start: u64, bytes: &[u8]) -> Result<String, Refusal> {
+        let element = self.nodes[node].element;
+        let (device, place) = self.writable(of, node)?;
+        // Whole elements, from a whole element on.
+        let start = start / element * element;
+        let bytes = &bytes[..bytes.len() / element as usize * element as usize];
+        self.inside(node, start, bytes.len() as u64)?;
+        self.memories[device].write(place.at(start), bytes)?;
+        Ok(String::new())
+    }
+
+    /// A routine that copies a node within a device, or nothing.
+    pub(super) fn transfer(
+        &mut self,
+        to: usize,
+        node: usize,
+        from: usize,
+        into: Landing,
+    ) -> Result<Option<super::Job>, Refusal> {
+        let device = self.lines[to].device;
+        if device != self.lines[from].device {
+            return refuse("unsupported", "copy_from");
+        }
+        self.live(to)?;
+        let (_, source) = self.place(from, node)?;
+        let root = self.root(node);
+        let here = self.lines[to].places.get(&node).copied();
+        let into = if is_merge(into) {
+            self.memories[device].reserve_merge(self.nodes[node].size());
+            None
+        } else {
+            if self.place(to, node)?.1 == source {
+                return Ok(None);
+            }
+            Some(self.writable(to, node)?.1)
+        };
+        // The same bytes seen from two lines are read here; else they are read in the other line.
+        let reads = if here == Some(source) { vec![root] } else { Vec::new() };
+        let writes = if into.is_some() { vec![root] } else { Vec::new() };
+        let child = self.child(to);
+        if into.is_none() {
+            self.lines[child].merging = Some(node);
+        }
+        let work = Work::Copy { node, from: source, into };
+        let mut job = self.behind(to, child, work, reads, writes);
+        let writers = self.conflicts(from, &[root], &[]);
+        job.waits_for.extend(writers);
+        job.source = Some(from);
+        Ok(Some(job))
+    }
+
+    pub(super) fn init_from_device(&mut self, to: usize, node: usize, from: usize) -> Result<String, Refusal> {
+        self.place(from, node)?;
+        let child = self.extend(to, &[node], false)?;
+        if let Some(job) = self.transfer(child, node, from, Landing::Node)? {
+            self.check_waits(&job)?;
+            let (device, source) = self.place(from, node)?;
+            let (_, target) = self.place(child, node)?;
+            self.memories[device].copy(source, target, self.nodes[node].size())?;
+        }
+        Ok(self.keep(child))
+    }
+
+    /// Copies at once what `source` gives, to the node's place or into the merge buffer.
+    pub(super) fn copy_from(
+        &mut self,
+        to: usize,
+        node: usize,
+        into: Landing,
+        source: impl Fn(&Self) -> Result<Vec<u8>, Refusal>,
+    ) -> Result<String, Refusal> {
+        let (device, place) = if is_merge(into) {
+            self.live(to)?;
+            let device = self.lines[to].device;
+            self.memories[device].reserve_merge(self.nodes[node].size());
+            self.memories[device].tenant = None;
+            (device, Place { pool: 0, offset: 0 })
+        } else {
+            self.writable(to, node)?
+        };
+        let bytes = source(self)?;
+        self.memories[device].write(place, &bytes)?;
+        if is_merge(into) {
+            self.memories[device].tenant = Some(node);
+        }
+        Ok(String::new())
+    }
+
+    /// A child that has a node too, with the bytes that `source` gives.
+    pub(super) fn init_from(
+        &mut self,
+        to: usize,
+        node: usize,
+        source: impl Fn(&Self) -> Result<Vec<u8>, Refusal>,
+    ) -> Result<String, Refusal> {
+        let child = self.extend(to, &[node], false)?;
+        let (device, place) = self.place(child, node)?;
+        if !self.memories[device].is_shared(node, place) {
+            let bytes = source(self)?;
+            self.fill(child, node, &bytes)?;
+        }
+        Ok(self.keep(child))
+    }
+
+    pub(super) fn alloc_by_hand(&mut self, device: usize, gap: u32, merge: bool, size: u64) -> String {
+        let memory = &mut self.memories[device];
+        let pool = if merge { 0 } else { memory.next() + gap };
+        memory.make(pool, padded(size));
+        if !merge {
+            self.pools.push((device, pool));
+        }
+        format!("p{pool}: {}", padded(size))
+    }
+}
