@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
+use std::ops::Range;
 
-use wgslab::{Device, Driver, TensorNode};
+use wgslab::{Driver, TensorNode};
 
 use super::model::{Devices, KINDS, Op, Outcome, Random, World, make_nodes, make_op};
 use super::oracle::{Oracle, Refusal};
@@ -21,6 +22,8 @@ pub struct Count {
     pub refusals: u64,
     /// By kind of step: how many did something, did nothing, and were refused.
     pub kinds: BTreeMap<String, [u64; 3]>,
+    /// By code of the refusal.
+    pub codes: BTreeMap<String, u64>,
 }
 
 impl Count {
@@ -29,7 +32,10 @@ impl Count {
         let column = if outcome.is_err() { 2 } else { usize::from(!does_something(outcome)) };
         self.kinds.entry(kind).or_default()[column] += 1;
         self.steps += 1;
-        self.refusals += u64::from(outcome.is_err());
+        if let Err(text) = outcome {
+            self.refusals += 1;
+            *self.codes.entry(text.split(':').next().unwrap_or_default().to_owned()).or_default() += 1;
+        }
     }
 
     /// # Errors
@@ -43,8 +49,8 @@ impl Count {
 
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { programs, steps, refusals, kinds } = self;
-        write!(f, "{programs} programs, {steps} steps, {refusals} of them refusals, no difference")?;
+        let Self { programs, steps, refusals, kinds, codes } = self;
+        write!(f, "{programs} programs, {steps} steps, {refusals} of them refusals, no difference\n  {codes:?}")?;
         for (kind, [done, nothing, refused]) in kinds {
             write!(f, "\n  {kind:16} {done:7} done {nothing:7} nothing to do {refused:7} refused")?;
         }
@@ -111,7 +117,7 @@ fn next_pools<D: Driver>(devices: &Devices<D>) -> [u32; 2] {
 ///
 /// # Errors
 /// The first difference.
-pub async fn compare<A: Driver, B: Driver>(
+async fn compare<A: Driver, B: Driver>(
     program: &Program,
     gpu: &Devices<A>,
     host: &Devices<B>,
@@ -158,8 +164,40 @@ pub async fn compare<A: Driver, B: Driver>(
     Ok(())
 }
 
+/// Runs programs, each on the devices that the one before left.
+///
+/// # Errors
+/// The shortest program found that shows the first difference.
+pub async fn run<A: Driver, B: Driver, F: Future<Output = (Devices<A>, Devices<B>)>>(
+    open: impl Fn() -> F,
+    budget: Option<u64>,
+    seeds: Range<u64>,
+    count: &mut Count,
+) -> Result<(), String> {
+    let (one, other) = open().await;
+    for seed in seeds {
+        let program = Program::random(seed);
+        if let Err(said) = compare(&program, &one, &other, budget, count).await {
+            let nodes = program.nodes.clone();
+            let fails = |program: Program| {
+                let devices = open();
+                async move {
+                    let (one, other) = devices.await;
+                    compare(&program, &one, &other, budget, &mut Count::default()).await.err()
+                }
+            };
+            let (ops, said) = shrink(program, said, fails).await;
+            return Err(describe(seed, &nodes, &ops, &said));
+        }
+    }
+    for device in &one.both {
+        device.await_idle().await.map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
 /// Takes steps out of a program that fails, greedily, as long as it still fails; `fails` runs it on new devices.
-pub async fn shrink<F: Future<Output = Option<String>>>(
+async fn shrink<F: Future<Output = Option<String>>>(
     program: Program,
     first: String,
     fails: impl Fn(Program) -> F,
@@ -183,7 +221,7 @@ pub async fn shrink<F: Future<Output = Option<String>>>(
 }
 
 /// A failing program as a report shows it.
-pub fn describe(seed: u64, nodes: &[TensorNode], ops: &[Op], said: &str) -> String {
+fn describe(seed: u64, nodes: &[TensorNode], ops: &[Op], said: &str) -> String {
     let nodes: Vec<_> = nodes
         .iter()
         .map(|node| {
@@ -193,12 +231,4 @@ pub fn describe(seed: u64, nodes: &[TensorNode], ops: &[Op], said: &str) -> Stri
         .collect();
     let ops: Vec<_> = ops.iter().map(|op| format!("  {op:?}")).collect();
     format!("seed {seed}: {said}\nnodes\n{}\n{} steps\n{}", nodes.join("\n"), ops.len(), ops.join("\n"))
-}
-
-/// Whether a device is idle and unhurt.
-pub async fn settled<D: Driver>(devices: &Devices<D>) -> wgslab::Result<()> {
-    for device in devices.both.iter().map(Device::all_work) {
-        device.await?;
-    }
-    Ok(())
 }

@@ -255,7 +255,7 @@ impl Oracle {
                 self.finalize(self.handle(*context));
                 Ok(String::new())
             }
-            Op::AllocPool { device, gap, merge, size } => Ok(self.alloc_by_hand(*device, *gap, *merge, *size)),
+            Op::AllocPool { device, gap, merge, size } => self.alloc_by_hand(*device, *gap, *merge, *size),
             Op::ZeroPool { pool, start, len } => match self.by_hand(*pool) {
                 Some((device, pool)) => {
                     self.memories[device].write(Place { pool, offset: *start }, &vec![0; *len as usize])?;

@@ -4,12 +4,14 @@
 //! `WGSLAB_PROGRAMS=10000 cargo test --release --test native model` runs more than the few hundred of every test run;
 //! `WGSLAB_SEED=n` begins elsewhere. A program that fails is cut down to the steps that it needs.
 
+use std::ops::Range;
+
 use pollster::block_on;
 use wgslab::gpu::{Gpu, LimitsChoice};
 use wgslab::host::Host;
 use wgslab::{gpu, host};
 
-use crate::common::compare::{CAP_BYTES, Count, Program, compare, describe, settled, shrink};
+use crate::common::compare::{CAP_BYTES, Count, run};
 use crate::common::model::Devices;
 use crate::open_with;
 
@@ -18,44 +20,42 @@ pub fn from_env(name: &str, default: u64) -> u64 {
 }
 
 fn open_gpu() -> Devices<Gpu> {
-    let open = || {
+    Devices::new(|| {
         open_with(gpu::OpenOptions {
             limits: LimitsChoice::Default,
             segment_cap_bytes: Some(CAP_BYTES),
             ..gpu::OpenOptions::default()
         })
-    };
-    Devices { both: [open(), open()], foreign: open_foreign() }
+    })
 }
 
 fn open_host(memory_budget_bytes: Option<u64>) -> Devices<Host> {
-    let open = || {
-        host::open(host::OpenOptions { segment_cap_bytes: Some(CAP_BYTES), memory_budget_bytes }).expect("plain memory")
-    };
-    Devices { both: [open(), open()], foreign: open_foreign() }
+    let options = host::OpenOptions { segment_cap_bytes: Some(CAP_BYTES), memory_budget_bytes };
+    Devices::new(|| host::open(options.clone()).unwrap())
 }
 
-fn open_foreign() -> wgslab::Device<Host> {
-    host::open(host::OpenOptions::default()).expect("plain memory")
+fn seeds(default: u64) -> Range<u64> {
+    let first = from_env("WGSLAB_SEED", 1);
+    first..first + from_env("WGSLAB_PROGRAMS", default)
 }
 
 #[test]
 fn random_programs_give_what_the_oracle_says_on_both_drivers() {
-    let (programs, first) = (from_env("WGSLAB_PROGRAMS", 300), from_env("WGSLAB_SEED", 1));
-    let (gpu, host) = (open_gpu(), open_host(None));
-    let mut count = Count::default();
-    for seed in first..first + programs {
-        let program = Program::random(seed);
-        if let Err(said) = block_on(compare(&program, &gpu, &host, None, &mut count)) {
-            let nodes = program.nodes.clone();
-            let fails = |program: Program| async move {
-                compare(&program, &open_gpu(), &open_host(None), None, &mut Count::default()).await.err()
-            };
-            let (ops, said) = block_on(shrink(program, said, fails));
-            panic!("{}", describe(seed, &nodes, &ops, &said));
-        }
-    }
-    block_on(settled(&gpu)).unwrap();
-    println!("from seed {first}: {count}");
+    let (seeds, mut count) = (seeds(300), Count::default());
+    let open = || async { (open_gpu(), open_host(None)) };
+    block_on(run(open, None, seeds.clone(), &mut count)).unwrap_or_else(|said| panic!("{said}"));
+    println!("seeds {seeds:?}: {count}");
     count.check().unwrap();
+}
+
+/// What the budget of a GPU device bounds are heaps, so only the host driver can be predicted.
+#[test]
+fn random_programs_over_the_budget_are_refused_and_change_nothing() {
+    const BUDGET: u64 = 5 << 10;
+    let (seeds, mut count) = (seeds(300), Count::default());
+    let open = || async { (open_host(Some(BUDGET)), open_host(Some(BUDGET))) };
+    block_on(run(open, Some(BUDGET), seeds.clone(), &mut count)).unwrap_or_else(|said| panic!("{said}"));
+    println!("a budget of {BUDGET} bytes, seeds {seeds:?}: {count}");
+    count.check().unwrap();
+    assert!(count.codes["out-of-memory"] > 0, "the budget is never met");
 }

@@ -6,8 +6,9 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod model;
+
 use common::case::Case;
-use common::model::{Random, World, make_nodes, make_op};
 use common::run_case::{Outcome, run_case};
 use include_dir::{Dir, include_dir};
 use wasm_bindgen_test::{console_log, wasm_bindgen_test, wasm_bindgen_test_configure};
@@ -119,37 +120,6 @@ async fn a_device_destroyed_in_flight_settles_every_promise() {
     assert_eq!(read.await.unwrap_err().kind(), ErrorKind::DeviceLost);
     assert_eq!(lost.await.kind(), ErrorKind::DeviceLost);
     assert_eq!(context.to_host::<f32>(&x).await.unwrap_err().kind(), ErrorKind::DeviceLost);
-}
-
-/// As `tests/native/model.rs`, in the browser; the number of programs is set when the test is built.
-#[wasm_bindgen_test]
-async fn random_programs_give_the_same_on_both_drivers() {
-    let programs: u64 = option_env!("WGSLAB_PROGRAMS").and_then(|count| count.parse().ok()).unwrap_or(60);
-    let options = gpu::OpenOptions {
-        limits: gpu::LimitsChoice::Default,
-        segment_cap_bytes: Some(1024),
-        ..gpu::OpenOptions::default()
-    };
-    let on_gpu = gpu::open(options).await.unwrap();
-    let on_host = host::open(host::OpenOptions { segment_cap_bytes: Some(1024), ..Default::default() }).unwrap();
-    let mut steps = 0;
-    for seed in 1..=programs {
-        let mut random = Random::new(seed);
-        let nodes = make_nodes(&mut random);
-        let (mut one, mut other) = (World::new(&on_gpu), World::new(&on_host));
-        for _ in 0..10 + random.below(40) {
-            let op = make_op(&mut random, &nodes, one.contexts.len(), one.routines.len());
-            let (got, want) = (one.apply(&op, &nodes).await, other.apply(&op, &nodes).await);
-            assert_eq!(got, want, "seed {seed}: {op:?}");
-            steps += 1;
-        }
-        assert_eq!(one.look(), other.look(), "seed {seed}");
-        assert_eq!(one.all_bytes().await, other.all_bytes().await, "seed {seed}");
-        drop((one, other));
-        assert_eq!(on_gpu.free_unused_constants(), on_host.free_unused_constants());
-    }
-    on_gpu.await_idle().await.unwrap();
-    console_log!("{programs} programs: {steps} steps, no difference");
 }
 
 /// Two devices of one page: what waits for the other waits without blocking, and copies are recorded work.

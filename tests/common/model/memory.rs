@@ -1,7 +1,7 @@
 //! Steps that move bytes, and what a world shows.
 
 use wgslab::{
-    BufferLoc, Context, Device, Driver, Error, Landing, MemoryReport, PoolId, TensorNode, alloc_pool, free_pool,
+    BufferLoc, Context, Device, Driver, Error, Landing, MemoryReport, PoolId, TensorNode, alloc_pool, free_pool, host,
     memset_zero,
 };
 
@@ -19,8 +19,8 @@ impl<D: Driver> World<'_, D> {
         let context = self.context(context);
         let mut builder = if orphan { Context::builder(context.device()) } else { context.child() };
         if let Some(keep) = keep {
-            let kept = keep.iter().filter_map(|&node| context.ctx_buffers().get(&nodes[node].id()));
-            builder = builder.ctx_buffers(kept.map(|(node, loc)| (node.id(), (node.clone(), *loc))).collect());
+            let kept = keep.iter().filter_map(|&node| Some((nodes[node].clone(), context.loc(&nodes[node])?)));
+            builder = builder.ctx_buffers(kept.collect());
         }
         if let Some(merging) = merging {
             builder = builder.merge_buffer_node(merging.map(|node| nodes[node].clone()));
@@ -127,7 +127,7 @@ impl<D: Driver> World<'_, D> {
         let found = self.pool(pool).filter(|(device, _)| self.devices.both[*device] == *context.device());
         let Some((_, pool_id)) = found else { return Ok("no pool".to_owned()) };
         let mut buffers = context.ctx_buffers().clone();
-        buffers.insert(node.id(), (node.clone(), BufferLoc { pool_id, offset }));
+        buffers.insert(node.clone(), BufferLoc { pool_id, offset });
         self.push(context.child().ctx_buffers(buffers).build())
     }
 
@@ -179,6 +179,11 @@ fn look<D: Driver>(device: &Device<D>) -> String {
 }
 
 impl<D: Driver> Devices<D> {
+    /// Two devices, and one of plain memory.
+    pub fn new(open: impl Fn() -> Device<D>) -> Self {
+        Self { both: [open(), open()], foreign: host::open(host::OpenOptions::default()).unwrap() }
+    }
+
     /// Frees what programs leave behind by their nature, and says what stays that must not.
     pub fn clean(&self, by_hand: &[(usize, PoolId)]) -> Result<(), String> {
         for device in &self.both {

@@ -105,7 +105,7 @@ impl Memory {
         Ok((placed, keep))
     }
 
-    pub(super) fn within_budget(&self, wanted: u64) -> Result<(), Refusal> {
+    fn within_budget(&self, wanted: u64) -> Result<(), Refusal> {
         match self.budget {
             Some(budget) if self.in_use() + wanted > budget => refuse("out-of-memory", budget.to_string()),
             _ => Ok(()),
@@ -113,7 +113,7 @@ impl Memory {
     }
 
     /// Makes a pool under an id; what was there is gone.
-    pub(super) fn make(&mut self, pool: u32, size: u64) {
+    fn make(&mut self, pool: u32, size: u64) {
         let _ = self.free(pool);
         self.pools.insert(pool, Pool { bytes: vec![0; size as usize], residents: Vec::new(), keepers: 1 });
         self.next = self.next.max(pool + 1);
@@ -180,10 +180,16 @@ impl Memory {
     }
 
     /// Makes the merge buffer at least that large; a larger one is made anew, and nobody is in it.
-    pub(super) fn reserve_merge(&mut self, size: u64) {
-        if self.merge_capacity() < size.max(1) {
-            self.make(0, padded(size));
-        }
+    pub(super) fn reserve_merge(&mut self, size: u64) -> Result<(), Refusal> {
+        if self.merge_capacity() < size.max(1) { self.make_within_budget(0, padded(size)) } else { Ok(()) }
+    }
+
+    /// As `make`, unless it is over the budget; then what was there stays.
+    pub(super) fn make_within_budget(&mut self, pool: u32, size: u64) -> Result<(), Refusal> {
+        let before = self.pools.get(&pool).map_or(0, |pool| pool.bytes.len() as u64);
+        self.within_budget(size - before.min(size))?;
+        self.make(pool, size);
+        Ok(())
     }
 
     fn range(&self, place: Place, len: u64) -> Result<std::ops::Range<usize>, Refusal> {

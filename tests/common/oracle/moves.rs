@@ -121,7 +121,7 @@ impl Oracle {
         let root = self.root(node);
         let here = self.lines[to].places.get(&node).copied();
         let into = if is_merge(into) {
-            self.memories[device].reserve_merge(self.nodes[node].size());
+            self.memories[device].reserve_merge(self.nodes[node].size())?;
             None
         } else {
             if self.place(to, node)?.1 == source {
@@ -167,7 +167,7 @@ impl Oracle {
         let (device, place) = if is_merge(into) {
             self.live(to)?;
             let device = self.lines[to].device;
-            self.memories[device].reserve_merge(self.nodes[node].size());
+            self.memories[device].reserve_merge(self.nodes[node].size())?;
             self.memories[device].tenant = None;
             (device, Place { pool: 0, offset: 0 })
         } else {
@@ -197,13 +197,13 @@ impl Oracle {
         Ok(self.keep(child))
     }
 
-    pub(super) fn alloc_by_hand(&mut self, device: usize, gap: u32, merge: bool, size: u64) -> String {
+    pub(super) fn alloc_by_hand(&mut self, device: usize, gap: u32, merge: bool, size: u64) -> Result<String, Refusal> {
         let memory = &mut self.memories[device];
         let pool = if merge { 0 } else { memory.next() + gap };
-        memory.make(pool, padded(size));
+        memory.make_within_budget(pool, padded(size))?;
         if !merge {
             self.pools.push((device, pool));
         }
-        format!("p{pool}: {}", padded(size))
+        Ok(format!("p{pool}: {}", padded(size)))
     }
 }
