@@ -1,12 +1,14 @@
 //! A tensor node: the identity of a tensor. It owns no storage; a context says where its bytes are.
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use serde::Serialize;
 
 use crate::dtype::DType;
+use crate::error::{Error, ErrorKind, Result};
 
 /// The identity of a node, unique in the process, in order of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -27,6 +29,43 @@ pub enum MemoryMode {
     OnDevice,
     /// Never written after it was initialised; lives in read-only pools of its own.
     Constant,
+    /// Of no use outside the routines of one link or batch: in scratch memory, which nodes share that are not needed at the
+    /// same time. No context has it; its contents are unspecified until a routine of the batch writes them, and from the
+    /// last routine that uses it on.
+    Local,
+    /// Never stored: computed anew wherever it is used. Only programs can have one, not raw kernels.
+    Virtual,
+}
+
+impl MemoryMode {
+    const ALL: [MemoryMode; 4] = [MemoryMode::OnDevice, MemoryMode::Constant, MemoryMode::Local, MemoryMode::Virtual];
+
+    /// The name in case files and in JavaScript.
+    pub const fn name(self) -> &'static str {
+        match self {
+            MemoryMode::OnDevice => "on_device",
+            MemoryMode::Constant => "constant",
+            MemoryMode::Local => "local",
+            MemoryMode::Virtual => "virtual",
+        }
+    }
+}
+
+impl fmt::Display for MemoryMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for MemoryMode {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        MemoryMode::ALL.into_iter().find(|mode| mode.name() == text).ok_or_else(|| {
+            let message = format!("unknown memory mode \"{text}\"; use on_device, constant, local or virtual");
+            Error::new(ErrorKind::Unsupported, message)
+        })
+    }
 }
 
 /// The identity of a tensor: id, label, dtype, shape, memory mode. Cheap to clone; clones are the same node.
@@ -40,32 +79,43 @@ struct Inner {
     label: String,
     dtype: DType,
     shape: Vec<u32>,
-    mode: MemoryMode,
+    /// The index of the mode among all, or `UNDECIDED`.
+    mode: AtomicU8,
     /// What it is a view of, and the first element.
     base: Option<(TensorNode, u64)>,
 }
 
 static NEXT_ID: AtomicU32 = AtomicU32::new(1);
 
+const UNDECIDED: u8 = u8::MAX;
+
 impl TensorNode {
-    /// A new node. `shape` has one extent per axis, row-major; no axes is a scalar of one element.
+    /// A new node. `shape` has one extent per axis, row-major; no axes is a scalar of one element. Its memory mode is
+    /// undecided: the first context that places it makes it [`MemoryMode::OnDevice`], unless it was refined before.
     pub fn new(label: impl Into<String>, dtype: DType, shape: impl Into<Vec<u32>>) -> Self {
-        Self::with_mode(label, dtype, shape, MemoryMode::default())
+        Self::make(label.into(), dtype, shape.into(), None, None)
     }
 
     /// A new node with a memory mode.
     pub fn with_mode(label: impl Into<String>, dtype: DType, shape: impl Into<Vec<u32>>, mode: MemoryMode) -> Self {
-        Self::make(label.into(), dtype, shape.into(), mode, None)
+        Self::make(label.into(), dtype, shape.into(), Some(mode), None)
     }
 
     /// A part of `base`, from its element `start` on, as a node of its own with the same dtype. A context has it after
     /// `Context::alias`; no bytes are copied.
     pub fn view(label: impl Into<String>, base: &TensorNode, start: u64, shape: impl Into<Vec<u32>>) -> Self {
         let base_and_start = Some((base.clone(), start));
-        Self::make(label.into(), base.dtype(), shape.into(), base.mode(), base_and_start)
+        Self::make(label.into(), base.dtype(), shape.into(), None, base_and_start)
     }
 
-    fn make(label: String, dtype: DType, shape: Vec<u32>, mode: MemoryMode, base: Option<(TensorNode, u64)>) -> Self {
+    fn make(
+        label: String,
+        dtype: DType,
+        shape: Vec<u32>,
+        mode: Option<MemoryMode>,
+        base: Option<(TensorNode, u64)>,
+    ) -> Self {
+        let mode = AtomicU8::new(mode.map_or(UNDECIDED, |mode| mode as u8));
         let id = NodeId(NEXT_ID.fetch_add(1, Ordering::Relaxed));
         Self { inner: Arc::new(Inner { id, label, dtype, shape, mode, base }) }
     }
@@ -100,9 +150,45 @@ impl TensorNode {
         &self.inner.shape
     }
 
-    /// How its bytes are kept.
+    /// How its bytes are kept; [`MemoryMode::OnDevice`] while that is undecided. A view is kept as its base is.
     pub fn mode(&self) -> MemoryMode {
-        self.inner.mode
+        self.decided_mode().unwrap_or_default()
+    }
+
+    /// How its bytes are kept; `None` while that is undecided.
+    pub fn decided_mode(&self) -> Option<MemoryMode> {
+        let mode = self.root().inner.mode.load(Ordering::Acquire);
+        MemoryMode::ALL.get(usize::from(mode)).copied()
+    }
+
+    /// Decides how its bytes are kept, which can be done once: by whoever makes the node, by a compiler that finds out
+    /// more, or by the context that places it. Deciding the same again does nothing.
+    ///
+    /// # Errors
+    /// `Unsupported` where another mode was decided, or for a view, which is kept as its base is.
+    pub fn refine_mode(&self, mode: MemoryMode) -> Result<()> {
+        if let Some((base, _)) = self.base() {
+            let message = format!("view {self} is kept as node {base} is; refine that");
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        let decided = self.inner.mode.compare_exchange(UNDECIDED, mode as u8, Ordering::AcqRel, Ordering::Acquire);
+        match decided {
+            Ok(_) => Ok(()),
+            Err(known) if known == mode as u8 => Ok(()),
+            Err(_) => {
+                let message = format!(
+                    "node {self} is {} already, so it cannot become {mode}; refine it before it is placed, or make another",
+                    self.mode()
+                );
+                Err(Error::new(ErrorKind::Unsupported, message))
+            }
+        }
+    }
+
+    /// A node that is placed while its mode is undecided is kept on the device.
+    pub(crate) fn settle_mode(&self) {
+        let mode = &self.root().inner.mode;
+        let _ = mode.compare_exchange(UNDECIDED, MemoryMode::OnDevice as u8, Ordering::AcqRel, Ordering::Acquire);
     }
 
     /// The number of elements; saturates at `u64::MAX`, which no device can hold.
@@ -146,5 +232,25 @@ mod tests {
         assert_eq!(TensorNode::new("e", DType::F32, [3, 0]).size_bytes(), 0);
         assert_eq!(TensorNode::new("h", DType::F16, [3, 5]).size_bytes(), 30);
         assert_eq!(TensorNode::new("big", DType::F32, [u32::MAX; 4]).size_bytes(), u64::MAX);
+    }
+
+    #[test]
+    fn a_mode_is_decided_once() {
+        let node = TensorNode::new("n", DType::F32, [4]);
+        let view = TensorNode::view("v", &node, 0, [2]);
+        assert_eq!((node.decided_mode(), node.mode()), (None, MemoryMode::OnDevice));
+        node.refine_mode(MemoryMode::Local).unwrap();
+        node.refine_mode(MemoryMode::Local).unwrap();
+        node.settle_mode();
+        assert_eq!(view.decided_mode(), Some(MemoryMode::Local), "a view is kept as its base is");
+        let error = node.refine_mode(MemoryMode::Constant).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains("is local already, so it cannot become constant"), "{error}");
+        assert!(view.refine_mode(MemoryMode::Local).is_err());
+        let placed = TensorNode::new("p", DType::F32, [4]);
+        placed.settle_mode();
+        assert_eq!(placed.decided_mode(), Some(MemoryMode::OnDevice));
+        assert!("shared".parse::<MemoryMode>().unwrap_err().to_string().contains("use on_device, constant"));
+        assert_eq!("local".parse::<MemoryMode>().unwrap(), MemoryMode::Local);
     }
 }

@@ -6,14 +6,17 @@ use crate::backend::link::check_merge_input;
 use crate::backend::nodes::nodes_of;
 use crate::backend::routine::{Place, Routine, Work};
 use crate::context::Context;
+use crate::context::allocate::Local;
 use crate::device::Device;
 use crate::driver::Driver;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::node::{NodeId, TensorNode};
+use crate::node::{MemoryMode, NodeId, TensorNode};
+use crate::slab::loc::BufferLoc;
 use crate::sorted_map::SortedMap;
 use crate::wgsl::accessors::module_text;
 use crate::wgsl::bind_plan::Pattern;
-use crate::wgsl::spec::KernelSpec;
+use crate::wgsl::spec::{KernelSpec, KernelTensor};
 
 impl<D: Driver> Device<D> {
     /// Compiles many kernels concurrently, each distinct text once. The codes come in the order of the kernels.
@@ -60,21 +63,52 @@ impl<D: Driver> Context<D> {
             }
             created.push(missing);
         }
-        let delta: Vec<_> =
-            codes.iter().zip(&created).flat_map(|(code, missing)| nodes_of(code.spec(), missing)).collect();
+        let nodes = || codes.iter().zip(&created).flat_map(|(code, missing)| nodes_of(code.spec(), missing));
+        let kept: Vec<_> = nodes().filter(|node| node.mode() != MemoryMode::Local).collect();
+        let locals = lifetimes(codes);
+        let delta = self.plan(&kept, &locals).map_err(|error| error.context("link batch"))?;
         // Dropping it, on any error below or when this future is dropped, frees what it minted.
-        let shared = self.extend(&delta, true).map_err(|error| error.context("link batch"))?;
-        let links = codes.iter().map(|code| shared.link_kernel(code, |_| None)).collect();
+        let shared = self.extend_by(self.child(), &delta, true).map_err(|error| error.context("link batch"))?;
+        let place = |node: &TensorNode| {
+            let (segment, offset) = delta.place_of(node)?;
+            shared.own_pool(segment).map(|pool_id| BufferLoc { pool_id, offset })
+        };
+        let links = codes.iter().map(|code| shared.link_kernel(code, |tensor| place(&tensor.node))).collect();
+        // Local nodes share bytes, so those who use them run in the order of the batch.
+        let scratch = (!locals.is_empty()).then(|| TensorNode::new("scratch", DType::U8, []));
         let mut line = shared.clone();
         let mut routines = Vec::with_capacity(codes.len());
         for (code, linked) in codes.iter().zip(join_all(links).await) {
             let linked = linked.map_err(named(code))?;
-            let (place, lineage) = Place::behind(&line, code);
+            let scratch = scratch.as_ref().filter(|_| code.spec().tensors.iter().any(is_local));
+            let (place, lineage) = Place::behind(&line, code, scratch);
             line = line.child().lineage(lineage).build();
             routines.push(Routine::new(line.clone(), Work::Kernel { code: (*code).clone(), linked }, place));
         }
         Ok(routines)
     }
+}
+
+fn is_local(tensor: &KernelTensor) -> bool {
+    !tensor.merged && tensor.node.mode() == MemoryMode::Local
+}
+
+/// The local nodes of the codes, with the first and the last that uses each.
+fn lifetimes<'a, D: Driver>(codes: &[&'a Code<D>]) -> Vec<Local<'a>> {
+    let mut locals: Vec<Local<'a>> = Vec::new();
+    let mut index_of: SortedMap<NodeId, usize> = SortedMap::new();
+    for (step, code) in codes.iter().enumerate() {
+        for tensor in code.spec().tensors.iter().filter(|tensor| is_local(tensor)) {
+            match index_of.get(&tensor.node.id()) {
+                Some(&index) => locals[index].2 = step,
+                None => {
+                    index_of.insert(tensor.node.id(), locals.len());
+                    locals.push((&tensor.node, step, step));
+                }
+            }
+        }
+    }
+    locals
 }
 
 fn named<D: Driver>(code: &Code<D>) -> impl Fn(Error) -> Error {

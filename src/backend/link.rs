@@ -24,29 +24,31 @@ impl<D: Driver> Context<D> {
         check_merge_input(self, code).map_err(named)?;
         let plan = code.link_plan(self).map_err(named)?;
         // Dropping the child, on any error below or when this future is dropped, frees what it minted.
-        let (place, lineage) = Place::behind(self, code);
+        let (place, lineage) = Place::behind(self, code, None);
         let child = self.extend_by(self.child().lineage(lineage), &plan.delta, true).map_err(named)?;
-        let created = |index: usize| {
-            let (segment, offset) = (*plan.places.get(index)?)?;
+        let mut places = plan.places.iter();
+        let created = |_: &KernelTensor| {
+            let (segment, offset) = (*places.next()?)?;
             child.own_pool(segment).map(|pool_id| BufferLoc { pool_id, offset })
         };
         let linked = child.link_kernel(code, created).await.map_err(named)?;
         Ok(Routine::new(child, Work::Kernel { code: code.clone(), linked }, place))
     }
 
-    /// Links a kernel whose nodes are all in this context. `known` gives the locations of tensors that are known already.
+    /// Links a kernel whose nodes are all in this context, but for those whose location `known` gives. It is asked for
+    /// each tensor in order.
     pub(crate) async fn link_kernel(
         &self,
         code: &Code<D>,
-        known: impl Fn(usize) -> Option<BufferLoc>,
+        mut known: impl FnMut(&KernelTensor) -> Option<BufferLoc>,
     ) -> Result<D::Linked> {
         self.check_live()?;
-        let locate = |(index, tensor): (usize, &KernelTensor)| match known(index) {
+        let locate = |tensor: &KernelTensor| match known(tensor) {
+            _ if tensor.merged => Ok(MERGE_LOC),
             Some(loc) => Ok(loc),
-            None if tensor.merged => Ok(MERGE_LOC),
             None => self.require(&tensor.node),
         };
-        let locs = code.spec().tensors.iter().enumerate().map(locate).collect::<Result<Vec<_>>>()?;
+        let locs = code.spec().tensors.iter().map(locate).collect::<Result<Vec<_>>>()?;
         D::link(self.device().runner(), code.kernel(), locs).await
     }
 

@@ -23,8 +23,16 @@ pub(crate) struct InOut {
 
 impl InOut {
     pub(crate) fn new(inputs: Vec<TensorNode>, outputs: Vec<TensorNode>) -> Self {
-        let (reads, writes) = (Arc::new(Touched::new(&inputs)), Arc::new(Touched::new(&outputs)));
+        // Each link has its own local nodes: those of different links are not the same memory.
+        let kept = |node: &&TensorNode| node.mode() != MemoryMode::Local;
+        let reads = Arc::new(Touched::new(inputs.iter().filter(kept)));
+        let writes = Arc::new(Touched::new(outputs.iter().filter(kept)));
         Self { inputs: inputs.into(), outputs: outputs.into(), reads, writes }
+    }
+
+    /// The outputs that outlive the link.
+    pub(crate) fn kept_outputs(&self) -> impl Iterator<Item = &TensorNode> {
+        self.outputs.iter().filter(|node| node.mode() != MemoryMode::Local)
     }
 }
 
@@ -74,6 +82,9 @@ impl CodeNodes {
     /// # Errors
     /// `UnknownNode` for a node that is read, and not there; `KernelInterface` for a constant that is written.
     pub(crate) fn missing(&self, spec: &KernelSpec, has: impl Fn(&TensorNode) -> bool) -> Result<Vec<u32>> {
+        if let Some(tensor) = spec.tensors.iter().find(|tensor| tensor.node.mode() == MemoryMode::Virtual) {
+            return Err(virtual_tensor(tensor));
+        }
         // Before anything is allocated: a constant that was created here would stay with the device, as zeros.
         let is_refused = |tensor: &&KernelTensor| tensor.access.writes() && tensor.node.mode() == MemoryMode::Constant;
         if let Some(tensor) = spec.tensors.iter().find(is_refused) {
@@ -85,8 +96,13 @@ impl CodeNodes {
             if has(&tensor.node) {
                 continue;
             }
-            if tensor.access != Access::Write {
+            let is_local = tensor.node.mode() == MemoryMode::Local;
+            let is_made = tensor.access == Access::Write || is_local && tensor.access != Access::Read;
+            if !is_made {
                 return Err(not_there(tensor));
+            }
+            if is_local && tensor.node.base().is_some() {
+                return Err(local_view(tensor));
             }
             missing.push(index);
         }
@@ -105,7 +121,11 @@ impl CodeNodes {
         if let Some(plan) = last_link.as_ref().filter(|plan| plan.missing == missing) {
             return Ok(plan.clone());
         }
-        let delta = Delta::plan(&nodes_of(spec, &missing).collect::<Vec<_>>(), limits)?;
+        let (locals, kept): (Vec<_>, Vec<_>) =
+            nodes_of(spec, &missing).partition(|node| node.mode() == MemoryMode::Local);
+        // They are all needed at once.
+        let locals: Vec<_> = locals.into_iter().map(|node| (node, 0, 0)).collect();
+        let delta = Delta::plan(&kept, &locals, limits)?;
         let place = |tensor: &KernelTensor| if tensor.merged { None } else { delta.place_of(&tensor.node) };
         let places = spec.tensors.iter().map(place).collect();
         let plan = Arc::new(LinkPlan { missing, delta, places });
@@ -134,11 +154,34 @@ fn written_constant(tensor: &KernelTensor) -> Error {
     Error::new(ErrorKind::KernelInterface, message)
 }
 
-fn not_there(tensor: &KernelTensor) -> Error {
+fn virtual_tensor(tensor: &KernelTensor) -> Error {
     let message = format!(
-        "node {} is not in the context, but tensor \"{}\" is declared {}; upload it, or link first the routine that \
-         creates it",
-        tensor.node, tensor.name, tensor.access
+        "tensor \"{}\": node {} is virtual: it has no bytes; make it on_device or local for a raw kernel",
+        tensor.name, tensor.node
     );
+    Error::new(ErrorKind::KernelInterface, message)
+}
+
+fn local_view(tensor: &KernelTensor) -> Error {
+    let message = format!(
+        "tensor \"{}\": {} is a view of a local node, which no context has; declare the node itself",
+        tensor.name, tensor.node
+    );
+    Error::new(ErrorKind::KernelInterface, message)
+}
+
+fn not_there(tensor: &KernelTensor) -> Error {
+    let KernelTensor { node, name, access, .. } = tensor;
+    let message = if node.mode() == MemoryMode::Local {
+        format!(
+            "node {node} is local, and nothing before tensor \"{name}\", declared {access}, writes it; link it in one \
+             batch with the code that does"
+        )
+    } else {
+        format!(
+            "node {node} is not in the context, but tensor \"{name}\" is declared {access}; upload it, or link first the \
+             routine that creates it"
+        )
+    };
     Error::new(ErrorKind::UnknownNode, message)
 }

@@ -50,9 +50,18 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The place behind `context` of a kernel, and the lineage behind that.
-    pub(crate) fn behind<D: Driver>(context: &Context<D>, code: &Code<D>) -> (Self, Lineage) {
-        Self::between(context.lineage(), code.name(), code.nodes().in_out.clone())
+    /// The place behind `context` of a kernel, and the lineage behind that. `scratch` stands for memory that it shares
+    /// with others.
+    pub(crate) fn behind<D: Driver>(
+        context: &Context<D>,
+        code: &Code<D>,
+        scratch: Option<&TensorNode>,
+    ) -> (Self, Lineage) {
+        let mut in_out = code.nodes().in_out.clone();
+        if let Some(scratch) = scratch {
+            in_out.writes = Arc::new(Touched::new(in_out.kept_outputs().chain([scratch])));
+        }
+        Self::between(context.lineage(), code.name(), in_out)
     }
 
     /// The same place, behind those too that write a node in another line of contexts.

@@ -11,12 +11,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::node::{MemoryMode, TensorNode};
 use crate::slab::layout::{Layout, Resident};
 use crate::slab::loc::PoolId;
-use crate::slab::plan::{PlanLimits, plan_segments};
+use crate::slab::plan::{Lifetime, PlanLimits, SegmentPlan, pack_lifetimes, plan_segments};
 
 /// New nodes, planned: pure data, so that whoever allocates the same nodes again plans them once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delta {
     working: Arc<Group>,
+    /// Local nodes, in memory that they share. No context has them.
+    scratch: Arc<Group>,
     /// Planned when they are placed: the device may have some of them by then.
     constants: Vec<TensorNode>,
 }
@@ -28,9 +30,23 @@ struct Group {
     segment_sizes_bytes: Vec<u64>,
 }
 
+/// A local node, with the first and the last of the codes that use it.
+pub(crate) type Local<'a> = (&'a TensorNode, usize, usize);
+
 impl Group {
     fn plan(nodes: &[&TensorNode], limits: PlanLimits) -> Result<Self> {
         let plan = plan_segments(nodes.iter().map(|node| node.size_bytes()), limits, |index| nodes[index].to_string())?;
+        Self::new(nodes, plan)
+    }
+
+    fn pack(nodes: &[Local<'_>], limits: PlanLimits) -> Result<Self> {
+        let lifetimes: Vec<_> =
+            nodes.iter().map(|&(node, first, last)| Lifetime { size_bytes: node.size_bytes(), first, last }).collect();
+        let plan = pack_lifetimes(&lifetimes, limits, |index| nodes[index].0.to_string())?;
+        Self::new(&nodes.iter().map(|(node, ..)| *node).collect::<Vec<_>>(), plan)
+    }
+
+    fn new(nodes: &[&TensorNode], plan: SegmentPlan) -> Result<Self> {
         let mut layout = Layout::with_capacity(nodes.len());
         for (&node, place) in nodes.iter().zip(&plan.places) {
             let (segment, offset) = (place.segment as u32, place.offset);
@@ -43,8 +59,10 @@ impl Group {
 }
 
 impl Delta {
-    /// Plans nodes, in order: as few slabs as the cap allows, working nodes and constants apart.
-    pub(crate) fn plan(nodes: &[&TensorNode], limits: PlanLimits) -> Result<Self> {
+    /// Plans nodes, in order: as few slabs as the cap allows, working nodes, local ones and constants apart. Undecided
+    /// nodes are kept on the device from here on.
+    pub(crate) fn plan(nodes: &[&TensorNode], locals: &[Local<'_>], limits: PlanLimits) -> Result<Self> {
+        nodes.iter().for_each(|node| node.settle_mode());
         let (constants, working): (Vec<_>, Vec<_>) = nodes.iter().partition(|node| node.mode() == MemoryMode::Constant);
         let working = Arc::new(Group::plan(&working, limits)?);
         let mut distinct: Vec<TensorNode> = Vec::with_capacity(constants.len());
@@ -54,20 +72,36 @@ impl Delta {
             }
             distinct.push(node.clone());
         }
-        Ok(Self { working, constants: distinct })
+        let scratch = if locals.is_empty() { Arc::default() } else { Arc::new(Group::pack(locals, limits)?) };
+        Ok(Self { working, scratch, constants: distinct })
     }
 
     /// The sizes of the slabs that placing it would allocate, in bytes, if the device has none of its constants.
     pub(crate) fn slab_sizes_bytes(&self, limits: PlanLimits) -> Result<Vec<u64>> {
         let constants: Vec<_> = self.constants.iter().collect();
         let constants = Group::plan(&constants, limits)?;
-        Ok([&self.working.segment_sizes_bytes[..], &constants.segment_sizes_bytes[..]].concat())
+        let groups = [&*self.working, &*self.scratch, &constants];
+        Ok(groups.map(|group| &group.segment_sizes_bytes[..]).concat())
     }
 
     /// Where a node will be that is no constant: in the slab of which of the child's own pools, and how far into it.
     pub(crate) fn place_of(&self, node: &TensorNode) -> Option<(u32, u64)> {
-        self.working.layout.get(node.id()).map(|resident| (resident.segment, resident.offset))
+        let place = |group: &Group, before: usize| {
+            group.layout.get(node.id()).map(|resident| (before as u32 + resident.segment, resident.offset))
+        };
+        place(&self.working, 0).or_else(|| place(&self.scratch, self.working.segment_sizes_bytes.len()))
     }
+}
+
+/// Refuses to give a context a node that no context can have.
+fn check_kept(node: &TensorNode) -> Result<()> {
+    let why = match node.mode() {
+        MemoryMode::OnDevice | MemoryMode::Constant => return Ok(()),
+        MemoryMode::Local => "exists only while the routines of one link run",
+        MemoryMode::Virtual => "is computed where it is used, and has no bytes",
+    };
+    let message = format!("node {node} is {}: it {why}; make it on_device to keep it in a context", node.mode());
+    Err(Error::new(ErrorKind::Unsupported, message))
 }
 
 fn named_twice(node: &TensorNode) -> Error {
@@ -81,19 +115,20 @@ impl<D: Driver> Context<D> {
     /// A refusal changes nothing: no pool stays, and no later address is another.
     pub(crate) fn extend(&self, nodes: &[&TensorNode], zeroed: bool) -> Result<Context<D>> {
         self.check_live()?;
+        nodes.iter().try_for_each(|node| check_kept(node))?;
         let present = nodes.iter().find_map(|node| self.ctx_buffers().get(node).map(|loc| (node, loc)));
         if let Some((node, loc)) = present {
             let message = format!("node {node} is in the context already, at {loc}; write to it with from_host");
             return Err(Error::new(ErrorKind::DuplicateNode, message));
         }
-        let delta = self.plan(nodes)?;
+        let delta = self.plan(nodes, &[])?;
         self.extend_by(self.child(), &delta, zeroed)
     }
 
     /// Plans nodes for the device of this context.
-    pub(crate) fn plan(&self, nodes: &[&TensorNode]) -> Result<Delta> {
+    pub(crate) fn plan(&self, nodes: &[&TensorNode], locals: &[Local<'_>]) -> Result<Delta> {
         let device = self.device();
-        Delta::plan(nodes, device.limits().plan()).map_err(|error| error.context(device.name()))
+        Delta::plan(nodes, locals, device.limits().plan()).map_err(|error| error.context(device.name()))
     }
 
     /// As [`Context::extend`], by nodes that are planned and absent, with the other parts of the child as `builder` has
@@ -123,6 +158,7 @@ struct Minting<'a, D: Driver> {
 impl<D: Driver> Minting<'_, D> {
     fn place(&mut self, delta: &Delta, buffers: &mut CtxBuffers) -> Result<()> {
         self.place_group(&delta.working, MemoryMode::OnDevice, buffers)?;
+        self.place_group(&delta.scratch, MemoryMode::Local, buffers)?;
         if delta.constants.is_empty() {
             return Ok(());
         }
@@ -160,11 +196,13 @@ impl<D: Driver> Minting<'_, D> {
             self.held.push(pool_id);
             pools.push(pool_id);
             self.device.record().settle(pool_id, &group.layout, segment as u32);
-            if self.zeroed {
+            if self.zeroed && mode != MemoryMode::Local {
                 D::clear_recycled(self.device.runner(), pool_id)?;
             }
         }
-        buffers.push(Layer::new(group.layout.clone(), pools));
+        if mode != MemoryMode::Local {
+            buffers.push(Layer::new(group.layout.clone(), pools));
+        }
         Ok(())
     }
 

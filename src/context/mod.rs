@@ -22,7 +22,7 @@ use crate::device::pools::free_pool;
 use crate::driver::Driver;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
-use crate::node::TensorNode;
+use crate::node::{MemoryMode, TensorNode};
 use crate::slab::loc::{BufferLoc, PoolId};
 
 /// An immutable map from nodes to locations. Cheap to clone; clones are the same context.
@@ -175,6 +175,10 @@ impl<D: Driver> Context<D> {
 
 fn locate(buffers: &CtxBuffers, node: &TensorNode) -> Result<BufferLoc> {
     buffers.get(node).ok_or_else(|| {
+        if node.mode() == MemoryMode::Local {
+            let message = format!("node {node} is local: only the routines of its batch see it; make it on_device");
+            return Error::new(ErrorKind::UnknownNode, message);
+        }
         let message = format!(
             "node {node} is not in the context, which has {} nodes; upload it or link a routine that creates it",
             buffers.len()

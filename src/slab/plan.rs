@@ -84,6 +84,62 @@ pub fn plan_segments(
     Ok(plan)
 }
 
+/// A node that is needed from one step to another of a list, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lifetime {
+    /// Its bytes, without padding.
+    pub size_bytes: u64,
+    /// The first step that uses it.
+    pub first: usize,
+    /// The last step that uses it.
+    pub last: usize,
+}
+
+/// Packs nodes so that those whose lifetimes overlap do not share bytes, and others may: what is needed at a time is
+/// paid, not the sum. The largest are placed first, each at the lowest offset that is free while it lives.
+///
+/// # Errors
+/// As [`plan_segments`].
+pub fn pack_lifetimes(nodes: &[Lifetime], limits: PlanLimits, name: impl Fn(usize) -> String) -> Result<SegmentPlan> {
+    // Checks each size against the cap, and pads it.
+    let alone = |index: usize| plan_segments([nodes[index].size_bytes], limits, |_| name(index));
+    let mut rest: Vec<(usize, u64)> = Vec::with_capacity(nodes.len());
+    for index in 0..nodes.len() {
+        rest.push((index, alone(index)?.segment_sizes_bytes.iter().sum()));
+    }
+    let mut plan = SegmentPlan { places: vec![Place { segment: 0, offset: 0 }; nodes.len()], ..SegmentPlan::default() };
+    let mut placed: Vec<(usize, u64)> = Vec::with_capacity(nodes.len());
+    while let Some(largest) = (0..rest.len()).reduce(|best, at| if rest[at].1 > rest[best].1 { at } else { best }) {
+        let (index, size) = rest.remove(largest);
+        let in_the_way =
+            |other: usize| nodes[other].first <= nodes[index].last && nodes[index].first <= nodes[other].last;
+        let mut place = Place { segment: 0, offset: 0 };
+        // Every step moves past a node that is in the way, or to the next segment, which may be new.
+        loop {
+            if place.offset + size > limits.segment_cap_bytes {
+                place = Place { segment: place.segment + 1, offset: 0 };
+            }
+            let overlaps = |&&(other, len): &&(usize, u64)| {
+                let Place { segment, offset } = plan.places[other];
+                let is_apart = place.offset + size <= offset || offset + len <= place.offset;
+                segment == place.segment && !is_apart && in_the_way(other)
+            };
+            match placed.iter().find(overlaps) {
+                Some(&(other, len)) => place.offset = plan.places[other].offset + len,
+                None => break,
+            }
+        }
+        plan.places[index] = place;
+        placed.push((index, size));
+        if plan.segment_sizes_bytes.len() <= place.segment {
+            plan.segment_sizes_bytes.resize(place.segment + 1, 0);
+        }
+        let used = &mut plan.segment_sizes_bytes[place.segment];
+        *used = (*used).max(place.offset + size);
+    }
+    Ok(plan)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,6 +167,48 @@ mod tests {
         let plan = plan(&[512, 512, 256], 1024).unwrap();
         assert_eq!(plan.places.iter().map(|place| place.segment).collect::<Vec<_>>(), [0, 0, 1]);
         assert_eq!(plan.segment_sizes_bytes, [1024, 256]);
+    }
+
+    fn pack(nodes: &[(u64, usize, usize)], cap: u64) -> SegmentPlan {
+        let nodes: Vec<_> =
+            nodes.iter().map(|&(size_bytes, first, last)| Lifetime { size_bytes, first, last }).collect();
+        let limits = PlanLimits { segment_cap_bytes: cap, alignment_bytes: 256 };
+        pack_lifetimes(&nodes, limits, |_| "n1\"x\"".to_owned()).unwrap()
+    }
+
+    #[test]
+    fn a_chain_of_temporaries_needs_two_places() {
+        let chain: Vec<_> = (0..10).map(|step| (1000, step, step + 1)).collect();
+        let plan = pack(&chain, 1 << 20);
+        assert_eq!(plan.segment_sizes_bytes, [2048], "the peak, not the sum");
+    }
+
+    #[test]
+    fn lifetimes_that_overlap_share_no_byte() {
+        let mut seed = 7u64;
+        let mut random = |bound: u64| {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (seed >> 33) % bound
+        };
+        for _ in 0..300 {
+            let nodes: Vec<_> = (0..1 + random(30))
+                .map(|_| {
+                    let first = random(12) as usize;
+                    (random(3000), first, first + random(6) as usize)
+                })
+                .collect();
+            let plan = pack(&nodes, 4096);
+            assert!(plan.segment_sizes_bytes.iter().all(|&size| size <= 4096));
+            for (a, (&(size, first, last), place)) in nodes.iter().zip(&plan.places).enumerate() {
+                let end = place.offset + padded_bytes(size, 256).unwrap();
+                assert!(place.offset % 256 == 0 && end <= plan.segment_sizes_bytes[place.segment]);
+                for (&(other_size, other_first, other_last), other) in nodes.iter().zip(&plan.places).take(a) {
+                    let other_end = other.offset + padded_bytes(other_size, 256).unwrap();
+                    let shares = place.segment == other.segment && place.offset < other_end && other.offset < end;
+                    assert!(!(shares && first <= other_last && other_first <= last), "{nodes:?}: {plan:?}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod layering;
 mod loss;
 mod merge;
 mod model;
+mod modes;
 mod planner;
 mod runner;
 mod sequence;
