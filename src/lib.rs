@@ -92,6 +92,7 @@ pub use backend::sequence::Sequence;
 pub use context::lineage::RoutineId;
 pub use context::{Context, ContextBuilder, CtxBuffers};
 pub use device::pools::{alloc_pool, free_pool, memset_zero, resolve_pool};
+pub use device::registry::{DebugInfo, StaticProperties, global_debug_info};
 pub use device::{Device, DeviceId};
 pub use diagnostic::Diagnostic;
 pub use driver::Driver;
@@ -108,13 +109,19 @@ pub use wgsl::twin::{HostTwin, TwinArgs};
 
 /// The `gpu` driver: WebGPU in browsers; Vulkan, Metal and DX12 natively.
 pub mod gpu {
-    pub use crate::device::open::open_gpu as open;
+    pub use crate::device::open::{
+        gpu_device as get_device, gpu_num_devices as num_devices, gpu_static_properties as static_properties,
+        open_gpu as open,
+    };
     pub use crate::driver::gpu::{Gpu, GpuDev, GpuRunner, LimitsChoice, OpenOptions, PowerPreference};
 }
 
 /// The `host` driver: plain memory, everywhere.
 pub mod host {
-    pub use crate::device::open::open_host as open;
+    pub use crate::device::open::{
+        host_device as get_device, host_num_devices as num_devices, host_static_properties as static_properties,
+        open_host as open,
+    };
     pub use crate::driver::host::{Host, HostDev, HostRunner, OpenOptions};
 }
 

@@ -4,10 +4,11 @@ pub mod merge;
 pub mod open;
 pub mod pools;
 mod record;
+pub mod registry;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use serde::Serialize;
 
@@ -57,7 +58,14 @@ impl<D: Driver> Device<D> {
         let record = Mutex::new(Record::new());
         let (runner, record) = (Arc::new(runner), record);
         let inner = Arc::new(Inner { dev, runner, ordinal, device_id, name, record });
-        Self { inner }
+        let device = Self { inner };
+        registry::register(&device);
+        device
+    }
+
+    /// The device, without keeping it.
+    fn downgrade(&self) -> WeakDevice<D> {
+        WeakDevice { inner: Arc::downgrade(&self.inner) }
     }
 
     /// `driver:ordinal:device_id`.
@@ -162,6 +170,11 @@ impl<D: Driver> Device<D> {
         D::stats(self.runner())
     }
 
+    /// Bytes of all slabs.
+    pub fn used_memory(&self) -> u64 {
+        D::memory(self.runner()).in_use_bytes
+    }
+
     /// Reserved, in use, padding and peak, per pool, with node labels.
     pub fn report(&self) -> MemoryReport {
         let memory = D::memory(self.runner());
@@ -220,6 +233,11 @@ impl<D: Driver> Device<D> {
         D::destroy(self.runner());
     }
 
+    /// Whether the device is lost, or was destroyed.
+    pub fn is_lost(&self) -> bool {
+        D::is_lost(self.runner())
+    }
+
     /// Resolves with the cause when the device is lost; never, as long as it is not.
     pub fn lost(&self) -> impl Future<Output = Error> + use<D> {
         D::lost(self.runner())
@@ -235,6 +253,17 @@ impl<D: Driver> Device<D> {
         for node in nodes {
             record.updating_for.insert(*node, event.seq());
         }
+    }
+}
+
+/// A device that others keep.
+pub(crate) struct WeakDevice<D: Driver> {
+    inner: Weak<Inner<D>>,
+}
+
+impl<D: Driver> WeakDevice<D> {
+    fn upgrade(&self) -> Option<Device<D>> {
+        self.inner.upgrade().map(|inner| Device { inner })
     }
 }
 

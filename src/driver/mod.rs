@@ -32,7 +32,7 @@ pub trait Driver: Sized + Debug + 'static {
     /// Whether [`Driver::free_pool`] gives memory back at once, rather than leaving it to a collector.
     const FREES_EXPLICITLY: bool;
     /// What was opened: identity and limits.
-    type Dev: Debug;
+    type Dev: Debug + MaybeSend + MaybeSync;
     /// The FIFO of tasks, with the pool table.
     type Runner: Debug + MaybeSend + MaybeSync;
     /// "The runner has passed this point", with an outcome.
@@ -128,6 +128,8 @@ pub trait Driver: Sized + Debug + 'static {
     fn ready(runner: &Arc<Self::Runner>) -> Self::Event;
     /// Destroys the device: whatever is pending settles with an error.
     fn destroy(runner: &Arc<Self::Runner>);
+    /// Whether the device is lost.
+    fn is_lost(runner: &Self::Runner) -> bool;
     /// Resolves with the cause when the device is lost.
     fn lost(runner: &Arc<Self::Runner>) -> BoxFuture<Error>;
 }

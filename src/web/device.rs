@@ -59,6 +59,7 @@ async fn open_with(options: &JsValue) -> Result<On<Device<Gpu>, Device<Host>>> {
             };
             let heap_bytes = bytes("heapBytes");
             open::open_gpu(gpu::OpenOptions {
+                ordinal: None,
                 limits,
                 power_preference,
                 segment_cap_bytes,

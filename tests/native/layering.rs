@@ -50,6 +50,7 @@ const SEAM: &[&str] = &[
     "driver/host/mod.rs",
     "event.rs",
     "device/mod.rs",
+    "device/registry.rs",
     "web/",
     "lib.rs",
 ];

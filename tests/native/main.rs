@@ -20,6 +20,7 @@ mod merge;
 mod model;
 mod modes;
 mod planner;
+mod registry;
 mod runner;
 mod sequence;
 mod twins;

@@ -181,6 +181,10 @@ impl Driver for Gpu {
         runner.destroy();
     }
 
+    fn is_lost(runner: &GpuRunner) -> bool {
+        runner.progress().lost().is_some()
+    }
+
     fn lost(runner: &Arc<GpuRunner>) -> BoxFuture<Error> {
         Box::pin(progress::Lost::new(runner.progress().clone()))
     }

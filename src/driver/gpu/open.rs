@@ -34,6 +34,8 @@ pub enum PowerPreference {
 /// How to open a device.
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
+    /// Which of the machine's adapters, in the order of `gpu::static_properties`; the preferred one if left out.
+    pub ordinal: Option<u32>,
     /// Which limits to ask for.
     pub limits: LimitsChoice,
     /// Which adapter to prefer.
@@ -104,12 +106,43 @@ pub(crate) async fn open(options: OpenOptions) -> Result<(GpuDev, GpuRunner)> {
     Ok((dev, runner))
 }
 
-async fn request_adapter(options: &OpenOptions) -> Result<wgpu::Adapter> {
-    platform::check_webgpu()?;
-    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
+fn instance() -> wgpu::Instance {
+    wgpu::Instance::new(wgpu::InstanceDescriptor {
         backends: wgpu::Backends::PRIMARY,
         ..wgpu::InstanceDescriptor::new_without_display_handle()
-    });
+    })
+}
+
+/// What the adapters of the machine are, and the limits of their own; a browser shows one.
+pub(crate) async fn adapters() -> Vec<(AdapterInfo, DeviceLimits)> {
+    if platform::check_webgpu().is_err() {
+        return Vec::new();
+    }
+    let adapters = instance().enumerate_adapters(wgpu::Backends::PRIMARY).await;
+    adapters
+        .iter()
+        .map(|adapter| {
+            let info = adapter.get_info();
+            let (limits, _) = device_limits(&adapter.limits(), None);
+            (adapter_info(info.name.clone(), &info), limits)
+        })
+        .collect()
+}
+
+async fn request_adapter(options: &OpenOptions) -> Result<wgpu::Adapter> {
+    platform::check_webgpu()?;
+    let instance = instance();
+    if let Some(ordinal) = options.ordinal {
+        let mut adapters = instance.enumerate_adapters(wgpu::Backends::PRIMARY).await;
+        if ordinal as usize >= adapters.len() {
+            let message = format!(
+                "there is no GPU adapter of ordinal {ordinal}: the machine has {}; leave it out for the preferred one",
+                adapters.len()
+            );
+            return Err(Error::new(ErrorKind::NoAdapter, message));
+        }
+        return Ok(adapters.swap_remove(ordinal as usize));
+    }
     let power_preference = match options.power_preference {
         PowerPreference::HighPerformance => wgpu::PowerPreference::HighPerformance,
         PowerPreference::LowPower => wgpu::PowerPreference::LowPower,
@@ -124,18 +157,12 @@ async fn request_adapter(options: &OpenOptions) -> Result<wgpu::Adapter> {
     })
 }
 
-fn describe(
-    device: wgpu::Device,
-    queue: wgpu::Queue,
-    info: &wgpu::AdapterInfo,
-    segment_cap: Option<u64>,
-    options: &OpenOptions,
-) -> GpuDev {
-    let limits = device.limits();
+/// What planning and linking respect, and the largest heap, under those limits of an adapter or a device.
+fn device_limits(limits: &wgpu::Limits, segment_cap: Option<u64>) -> (DeviceLimits, u64) {
     // A heap is bound whole, and addressed by 32-bit byte offsets.
     let bindable = limits.max_buffer_size.min(limits.max_storage_buffer_binding_size).min(u64::from(u32::MAX));
     let heap_cap_bytes = bindable / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
-    let largest_slab = heap_cap_bytes - 2 * GUARD_BYTES;
+    let largest_slab = heap_cap_bytes.saturating_sub(2 * GUARD_BYTES);
     let device_limits = DeviceLimits {
         segment_cap_bytes: segment_cap.map_or(largest_slab, |cap| cap.min(largest_slab)),
         alignment_bytes: ALIGNMENT_BYTES,
@@ -145,8 +172,12 @@ fn describe(
         workgroup_storage_bytes: limits.max_compute_workgroup_storage_size,
         uniform_binding_bytes: limits.max_uniform_buffer_binding_size.min(super::params::RING_BYTES),
     };
-    let adapter = AdapterInfo {
-        name: platform::adapter_name(&device, info),
+    (device_limits, heap_cap_bytes)
+}
+
+fn adapter_info(name: String, info: &wgpu::AdapterInfo) -> AdapterInfo {
+    AdapterInfo {
+        name,
         backend: match info.backend {
             wgpu::Backend::BrowserWebGpu => "webgpu".to_owned(),
             backend => backend.to_str().to_owned(),
@@ -160,14 +191,24 @@ fn describe(
             wgpu::DeviceType::Other => "other",
         }
         .to_owned(),
-    };
-    let (limits, adapter) = (Arc::new(device_limits), Arc::new(adapter));
+    }
+}
+
+fn describe(
+    device: wgpu::Device,
+    queue: wgpu::Queue,
+    info: &wgpu::AdapterInfo,
+    segment_cap: Option<u64>,
+    options: &OpenOptions,
+) -> GpuDev {
+    let (limits, heap_cap_bytes) = device_limits(&device.limits(), segment_cap);
+    let adapter = adapter_info(platform::adapter_name(&device, info), info);
     let OpenOptions { heap_bytes, memory_budget_bytes, .. } = *options;
     GpuDev {
         device,
         queue,
-        limits,
-        adapter,
+        limits: Arc::new(limits),
+        adapter: Arc::new(adapter),
         heap_cap_bytes,
         heap_fixed_bytes: heap_bytes,
         budget_bytes: memory_budget_bytes,

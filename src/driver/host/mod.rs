@@ -352,6 +352,10 @@ impl Driver for Host {
         wakers.into_iter().for_each(Waker::wake);
     }
 
+    fn is_lost(runner: &HostRunner) -> bool {
+        runner.lock().lost.is_some()
+    }
+
     fn lost(runner: &Arc<HostRunner>) -> BoxFuture<Error> {
         let runner = runner.clone();
         Box::pin(std::future::poll_fn(move |cx| {
