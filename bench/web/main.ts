@@ -91,20 +91,39 @@ async function readback(device: Device, raw: Raw): Promise<Row[]> {
   return rows;
 }
 
-/** A context of many nodes made and disposed, beside as many buffers created and destroyed. */
+/**
+ * A kernel with many new nodes linked and disposed, and a context of as many nodes made and disposed, beside as many
+ * buffers created and destroyed.
+ */
 async function link(device: Device, raw: Raw): Promise<Row[]> {
   const shape = [NODE_BYTES / 4];
   const nodes = Array.from({ length: NODES }, (_, index) => device.node(`n${index}`, { dtype: "f32", shape }));
   using root = device.context();
-  const ours = async () => {
+  using code = await device.compile("many", "@compute @workgroup_size(1) fn main() { store_n0(0u, 1.0); }", {
+    tensors: nodes.map((node) => ({ node, access: "write" as const })),
+    grid: [1],
+  });
+  const linked = async () => {
+    const start = performance.now();
+    (await root.link(code)).dispose();
+    return performance.now() - start;
+  };
+  const made = async () => {
     const start = performance.now();
     root.zeros(nodes).dispose();
     return performance.now() - start;
   };
   const theirs = async () => raw.createAndDestroy(NODES, NODE_BYTES);
-  const [mine, others] = await inTurn(TURNS, ours, theirs);
+  const rows: Row[] = [];
+  for (const [name, ours] of [
+    [`link and dispose a kernel with ${NODES} new nodes`, linked],
+    [`make and dispose a context of ${NODES} nodes`, made],
+  ] as const) {
+    const [mine, others] = await inTurn(TURNS, ours, theirs);
+    rows.push(row(name, "ms", mine, others));
+  }
   await device.awaitIdle();
-  return [row(`make and dispose a context of ${NODES} nodes of 4 KiB`, "ms", mine, others)];
+  return rows;
 }
 
 /** Raw WebGPU against itself: how far from 1 a ratio is by chance. */
