@@ -1,6 +1,6 @@
 //! A tensor node: the identity of a tensor. It owns no storage; a context says where its bytes are.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
@@ -212,7 +212,12 @@ impl Eq for TensorNode {}
 
 impl fmt::Display for TensorNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\"{}\"", self.id(), self.label())
+        write!(f, "{}\"", self.id())?;
+        for c in self.label().chars() {
+            // Messages are one line.
+            f.write_char(if c.is_control() { ' ' } else { c })?;
+        }
+        f.write_char('"')
     }
 }
 
@@ -232,6 +237,12 @@ mod tests {
         assert_eq!(TensorNode::new("e", DType::F32, [3, 0]).size_bytes(), 0);
         assert_eq!(TensorNode::new("h", DType::F16, [3, 5]).size_bytes(), 30);
         assert_eq!(TensorNode::new("big", DType::F32, [u32::MAX; 4]).size_bytes(), u64::MAX);
+    }
+
+    #[test]
+    fn a_node_is_said_on_one_line() {
+        let node = TensorNode::new("two\nlines", DType::F32, []);
+        assert_eq!(node.to_string(), format!("{}\"two lines\"", node.id()));
     }
 
     #[test]
