@@ -22,6 +22,12 @@ impl Pattern {
     pub fn one_heap(tensor_count: usize) -> Self {
         Self { binding_of_tensor: vec![0; tensor_count], read_only: vec![false; tensor_count.min(1)] }
     }
+
+    /// Whether two patterns of one kernel are equal. With one binding there is but one way to reach it.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.read_only == other.read_only
+            && (self.read_only.len() == 1 || self.binding_of_tensor == other.binding_of_tensor)
+    }
 }
 
 /// A pattern together with the heaps of one link, in binding order.
@@ -33,45 +39,61 @@ pub struct BindPlan {
     pub heaps: Vec<u32>,
 }
 
-/// Plans the bindings of tensors that live in those heaps. `heaps[i]` is the heap of tensor `i` and whether that heap
-/// holds constants.
-///
-/// # Errors
-/// [`ErrorKind::LimitExceeded`] where there are more heaps than storage bindings.
-pub fn plan_bindings(heaps: &[(u32, bool)], storage_buffers: u32) -> Result<BindPlan> {
-    let mut plan = BindPlan {
-        pattern: Pattern { binding_of_tensor: Vec::with_capacity(heaps.len()), read_only: Vec::new() },
-        heaps: Vec::new(),
-    };
-    for &(heap, read_only) in heaps {
-        let binding = plan.heaps.iter().position(|&bound| bound == heap).unwrap_or_else(|| {
-            plan.heaps.push(heap);
-            plan.pattern.read_only.push(read_only);
-            plan.heaps.len() - 1
-        });
-        plan.pattern.binding_of_tensor.push(binding as u32);
+impl BindPlan {
+    /// A plan of no tensors, with room for so many.
+    pub fn with_capacity(tensor_count: usize) -> Self {
+        let pattern = Pattern { binding_of_tensor: Vec::with_capacity(tensor_count), read_only: Vec::new() };
+        Self { pattern, heaps: Vec::new() }
     }
-    if plan.heaps.len() > storage_buffers as usize {
-        return Err(Error::new(
+
+    /// The binding of a heap; `read_only` says whether it holds constants.
+    pub fn binding_of(&mut self, heap: u32, read_only: bool) -> u32 {
+        let known = self.heaps.iter().position(|&bound| bound == heap);
+        let binding = known.unwrap_or_else(|| {
+            self.heaps.push(heap);
+            self.pattern.read_only.push(read_only);
+            self.heaps.len() - 1
+        });
+        binding as u32
+    }
+
+    /// Refuses more heaps than a kernel may bind.
+    ///
+    /// # Errors
+    /// [`ErrorKind::LimitExceeded`].
+    pub fn check(&self, storage_buffers: u32) -> Result<()> {
+        if self.heaps.len() <= storage_buffers as usize {
+            return Ok(());
+        }
+        Err(Error::new(
             ErrorKind::LimitExceeded,
             format!(
                 "its tensors lie in {} heaps ({:?}), over the device's limit of {storage_buffers} storage bindings; \
                  allocate them in fewer, larger slabs, or open the device with the adapter's own limits",
-                plan.heaps.len(),
-                plan.heaps
+                self.heaps.len(),
+                self.heaps
             ),
-        ));
+        ))
     }
-    Ok(plan)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn plan(heaps: &[(u32, bool)]) -> BindPlan {
+        let mut plan = BindPlan::with_capacity(heaps.len());
+        for &(heap, read_only) in heaps {
+            let binding = plan.binding_of(heap, read_only);
+            plan.pattern.binding_of_tensor.push(binding);
+        }
+        plan
+    }
+
     #[test]
     fn each_heap_is_bound_once_in_order_of_first_use() {
-        let plan = plan_bindings(&[(7, false), (3, true), (7, false), (9, false)], 8).unwrap();
+        let plan = plan(&[(7, false), (3, true), (7, false), (9, false)]);
+        plan.check(8).unwrap();
         assert_eq!(plan.pattern.binding_of_tensor, [0, 1, 0, 2]);
         assert_eq!(plan.pattern.read_only, [false, true, false]);
         assert_eq!(plan.heaps, [7, 3, 9]);
@@ -79,7 +101,7 @@ mod tests {
 
     #[test]
     fn more_heaps_than_bindings_are_refused_with_both_numbers() {
-        let error = plan_bindings(&[(1, false), (2, false), (3, false)], 2).unwrap_err();
+        let error = plan(&[(1, false), (2, false), (3, false)]).check(2).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::LimitExceeded);
         assert!(error.to_string().contains("3 heaps ([1, 2, 3]), over the device's limit of 2"), "{error}");
     }

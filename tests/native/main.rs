@@ -16,6 +16,7 @@ mod deps;
 mod errors;
 mod layering;
 mod loss;
+mod measure;
 mod merge;
 mod model;
 mod modes;

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -10,32 +11,43 @@ use crate::error::Error;
 
 #[derive(Debug, Default)]
 struct Inner {
-    pending: usize,
+    pending: Vec<HeapId>,
     failed: Vec<(HeapId, Error)>,
     wakers: Vec<Waker>,
+}
+
+#[derive(Debug, Default)]
+struct Gate {
+    /// What `inner` says, so that nobody takes the lock while all is well.
+    is_pending: AtomicBool,
+    has_failed: AtomicBool,
+    inner: Mutex<Inner>,
 }
 
 /// The outcomes of heap creation. Clones are the same gate.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HeapGate {
-    inner: Arc<Mutex<Inner>>,
+    gate: Arc<Gate>,
 }
 
 impl HeapGate {
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.gate.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A heap is being created.
-    pub(super) fn begin(&self) {
-        self.lock().pending += 1;
+    pub(super) fn begin(&self, heap: HeapId) {
+        self.lock().pending.push(heap);
+        self.gate.is_pending.store(true, Ordering::Release);
     }
 
     /// Its outcome is known.
     pub(super) fn end(&self, heap: HeapId, error: Option<Error>) {
         let mut inner = self.lock();
-        inner.pending -= 1;
+        inner.pending.retain(|pending| *pending != heap);
         inner.failed.extend(error.map(|error| (heap, error)));
+        self.gate.is_pending.store(!inner.pending.is_empty(), Ordering::Release);
+        self.gate.has_failed.store(!inner.failed.is_empty(), Ordering::Release);
         let wakers = std::mem::take(&mut inner.wakers);
         drop(inner);
         wakers.into_iter().for_each(Waker::wake);
@@ -43,12 +55,23 @@ impl HeapGate {
 
     /// The heaps that could not be created.
     pub(super) fn failed(&self) -> Vec<HeapId> {
+        if !self.gate.has_failed.load(Ordering::Acquire) {
+            return Vec::new();
+        }
         self.lock().failed.iter().map(|(heap, _)| *heap).collect()
     }
 
     /// Why that heap cannot be used.
     pub(super) fn failure_of(&self, heap: HeapId) -> Option<Error> {
+        if !self.gate.has_failed.load(Ordering::Acquire) {
+            return None;
+        }
         self.lock().failed.iter().find(|(failed, _)| *failed == heap).map(|(_, error)| error.clone())
+    }
+
+    /// Whether some outcome is not known yet.
+    pub(super) fn is_pending(&self) -> bool {
+        self.gate.is_pending.load(Ordering::Acquire)
     }
 
     /// Waits until every outcome is known.
@@ -67,8 +90,11 @@ impl Future for Settled {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.gate.is_pending() {
+            return Poll::Ready(());
+        }
         let mut inner = self.gate.lock();
-        if inner.pending == 0 {
+        if inner.pending.is_empty() {
             return Poll::Ready(());
         }
         inner.wakers.push(cx.waker().clone());

@@ -1,25 +1,21 @@
-//! Raw kernels on the gpu driver: compiled to modules and pipelines, linked to placements, run as dispatches.
+//! Raw kernels on the gpu driver: compiled to modules and pipelines, one per pattern of heaps.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::diagnostic::Diagnostic;
 use crate::driver::gpu::builtin::create_pipeline;
-use crate::driver::gpu::event::GpuEvent;
-use crate::driver::gpu::heaps::{HeapClass, HeapId};
 use crate::driver::gpu::open::GpuDev;
 use crate::driver::gpu::platform;
 use crate::driver::gpu::runner::{GpuRunner, State};
 use crate::driver::gpu::scope::{Caught, one_line, scoped};
-use crate::driver::gpu::task::Dispatch;
 use crate::error::{Error, ErrorKind, Result};
-use crate::slab::loc::BufferLoc;
 use crate::wgsl::accessors::{module_text, param_slot_bytes};
-use crate::wgsl::bind_plan::{BindPlan, Pattern, plan_bindings};
+use crate::wgsl::bind_plan::Pattern;
 use crate::wgsl::check::{declarations, find, is_closed, position};
 use crate::wgsl::spec::{Access, KernelSpec, KernelTensor};
 
-type Pipeline = Arc<wgpu::ComputePipeline>;
+pub(super) type Pipeline = Arc<wgpu::ComputePipeline>;
 
 /// Pipelines that are alive, by their whole text: two codes with one text share one pipeline.
 #[derive(Debug, Default)]
@@ -43,9 +39,20 @@ impl PipelineCache {
     }
 }
 
+/// What placing a tensor needs to know of it, side by side with those of the kernel's other tensors.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TensorBytes {
+    pub(super) size_bytes: u64,
+    /// An element has two to this many bytes.
+    pub(super) element_shift: u32,
+    pub(super) is_written: bool,
+}
+
 /// A compiled kernel. It keeps the pipelines of the patterns that were linked.
 pub struct GpuKernel {
-    spec: Arc<KernelSpec>,
+    pub(super) spec: Arc<KernelSpec>,
+    /// Per tensor of the spec.
+    pub(super) tensors: Vec<TensorBytes>,
     variants: Mutex<Vec<(Pattern, Pipeline)>>,
 }
 
@@ -59,23 +66,47 @@ impl GpuKernel {
     fn variants(&self) -> MutexGuard<'_, Vec<(Pattern, Pipeline)>> {
         self.variants.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// The pipeline of a pattern, if it is there.
+    fn variant(&self, pattern: &Pattern) -> Option<Pipeline> {
+        self.variants().iter().find(|(known, _)| known.is_same(pattern)).map(|(_, pipeline)| pipeline.clone())
+    }
+
+    fn keep(&self, pattern: &Pattern, pipeline: &Pipeline) {
+        let mut variants = self.variants();
+        // Two links may have made it at the same time; one is kept.
+        if !variants.iter().any(|(known, _)| known.is_same(pattern)) {
+            variants.push((pattern.clone(), pipeline.clone()));
+        }
+    }
 }
 
 /// Compiles a kernel for the pattern that almost every link has: all tensors in one heap.
 pub(super) async fn compile(runner: Arc<GpuRunner>, dev: GpuDev, spec: Arc<KernelSpec>) -> Result<GpuKernel> {
     runner.progress().check_alive()?;
     let pattern = Pattern::one_heap(spec.tensors.len());
-    let kernel = GpuKernel { spec, variants: Mutex::default() };
+    let tensors = spec
+        .tensors
+        .iter()
+        .map(|KernelTensor { node, access, .. }| TensorBytes {
+            size_bytes: node.size_bytes(),
+            element_shift: node.dtype().size_bytes().trailing_zeros(),
+            is_written: access.writes(),
+        })
+        .collect();
+    let kernel = GpuKernel { spec, tensors, variants: Mutex::default() };
     pipeline_for(&runner, &dev, &kernel, &pattern).await?;
     Ok(kernel)
 }
 
 /// The pipeline of a pattern, made if it is not there.
-async fn pipeline_for(runner: &GpuRunner, dev: &GpuDev, kernel: &GpuKernel, pattern: &Pattern) -> Result<Pipeline> {
-    let known = |variants: &[(Pattern, Pipeline)]| {
-        variants.iter().find(|(known, _)| known == pattern).map(|(_, pipeline)| pipeline.clone())
-    };
-    if let Some(pipeline) = known(&kernel.variants()) {
+pub(super) async fn pipeline_for(
+    runner: &GpuRunner,
+    dev: &GpuDev,
+    kernel: &GpuKernel,
+    pattern: &Pattern,
+) -> Result<Pipeline> {
+    if let Some(pipeline) = kernel.variant(pattern) {
         return Ok(pipeline);
     }
     let text = module_text(&kernel.spec, pattern);
@@ -87,12 +118,33 @@ async fn pipeline_for(runner: &GpuRunner, dev: &GpuDev, kernel: &GpuKernel, patt
             pipeline
         }
     };
-    let mut variants = kernel.variants();
-    // Two links may have made it at the same time; one is kept.
-    if known(&variants).is_none() {
-        variants.push((pattern.clone(), pipeline.clone()));
-    }
+    kernel.keep(pattern, &pipeline);
     Ok(pipeline)
+}
+
+impl GpuRunner {
+    /// The pipeline of a pattern for a kernel that is linked already, when its slabs moved: made at once if it is not
+    /// there. The same text was compiled for another pattern, so a failure is the driver's, and fails what follows.
+    pub(super) fn variant(&self, state: &mut State, kernel: &GpuKernel, pattern: &Pattern) -> Pipeline {
+        if let Some(pipeline) = kernel.variant(pattern) {
+            return pipeline;
+        }
+        let (device, spec) = (&self.dev.device, &kernel.spec);
+        let text = module_text(spec, pattern);
+        let layout = state.layouts.pipeline(device, &pattern.read_only, param_slot_bytes(spec));
+        let ((_, pipeline), verdict) = scoped(device, || create_pipeline(device, &spec.name, &text, &layout));
+        state.stats.pipelines_created += 1;
+        let (progress, name) = (self.progress().clone(), spec.name.clone());
+        platform::settle(verdict, move |caught| {
+            if let Some(caught) = caught {
+                let doing = format!("compiling \"{name}\" for slabs that moved");
+                progress.fail_unsettled(caught.into_error(&doing, ErrorKind::PipelineRejected));
+            }
+        });
+        let pipeline = Arc::new(pipeline);
+        kernel.keep(pattern, &pipeline);
+        pipeline
+    }
 }
 
 async fn create(
@@ -216,205 +268,4 @@ fn find_word(text: &str, word: &str) -> Option<usize> {
 fn rejected(spec: &KernelSpec, message: &str) -> Error {
     let said = one_line(message);
     Error::new(ErrorKind::PipelineRejected, format!("the driver refused kernel \"{}\": {said}", spec.name))
-}
-
-/// A kernel linked to locations.
-pub struct GpuLinked {
-    kernel: Arc<GpuKernel>,
-    locs: Vec<BufferLoc>,
-    slot_bytes: u64,
-    resolved: Mutex<Resolved>,
-}
-
-/// What depends on the placements of the moment.
-#[derive(Debug)]
-struct Resolved {
-    generation: u64,
-    /// The bindings, with their heaps, and the pipeline for their pattern.
-    plan: BindPlan,
-    pipeline: Pipeline,
-    heaps: Arc<wgpu::BindGroup>,
-    params: Arc<wgpu::BindGroup>,
-    /// The parameter block: an element offset per tensor, then the statics.
-    words: Vec<u32>,
-    /// The batch that holds this very block, and where.
-    recorded: Option<(u64, u32)>,
-}
-
-impl fmt::Debug for GpuLinked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "GpuLinked({:?}, {:?})", self.kernel.spec.name, self.resolved().plan)
-    }
-}
-
-impl GpuLinked {
-    fn resolved(&self) -> MutexGuard<'_, Resolved> {
-        self.resolved.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The binding plan in words.
-    pub(super) fn explain(&self) -> String {
-        let (spec, BindPlan { pattern, heaps }) = (&self.kernel.spec, self.resolved().plan.clone());
-        let bound: Vec<_> = heaps
-            .iter()
-            .enumerate()
-            .map(|(binding, heap)| {
-                let mode = if pattern.read_only[binding] { "read" } else { "read_write" };
-                let of_binding = spec.tensors.iter().zip(&pattern.binding_of_tensor);
-                let names: Vec<_> =
-                    of_binding.filter(|(_, at)| **at as usize == binding).map(|(t, _)| t.name.as_str()).collect();
-                format!("binding {binding} ({mode}): heap {heap} with {}", names.join(", "))
-            })
-            .collect();
-        format!(
-            "pooled: {} tensors through {} bindings, {} bytes of parameters; {}",
-            spec.tensors.len(),
-            heaps.len(),
-            self.slot_bytes,
-            bound.join("; ")
-        )
-    }
-}
-
-/// Links a kernel to one location per tensor.
-pub(super) async fn link(runner: Arc<GpuRunner>, kernel: Arc<GpuKernel>, locs: Vec<BufferLoc>) -> Result<GpuLinked> {
-    runner.heap_gate.settled().await;
-    let spec = kernel.spec.clone();
-    let plan = {
-        let state = runner.begin()?;
-        plan(&runner, &state, &spec, &locs)?
-    };
-    let pipeline = pipeline_for(&runner, &runner.dev, &kernel, &plan.pattern).await?;
-    let slot_bytes = param_slot_bytes(&spec);
-    let resolved = {
-        let mut state = runner.begin()?;
-        let (now, heaps, words) = resolve(&runner, &mut state, &spec, &locs)?;
-        // Something may have moved while the pipeline was made.
-        let pipeline =
-            if now.pattern == plan.pattern { pipeline } else { runner.variant(&mut state, &kernel, &now.pattern) };
-        let State { params, layouts, generation, .. } = &mut *state;
-        let params = params.group(&runner.dev.device, layouts, slot_bytes);
-        Mutex::new(Resolved { generation: *generation, plan: now, pipeline, heaps, params, words, recorded: None })
-    };
-    Ok(GpuLinked { kernel, locs, slot_bytes, resolved })
-}
-
-fn plan(runner: &GpuRunner, state: &State, spec: &KernelSpec, locs: &[BufferLoc]) -> Result<BindPlan> {
-    let mut heaps = Vec::with_capacity(locs.len());
-    for (tensor, &loc) in spec.tensors.iter().zip(locs) {
-        let range = runner.resolve(state, loc, tensor.node.size_bytes()).map_err(|e| e.context(&tensor.node))?;
-        let constant = state.heaps.get(range.heap)?.class == HeapClass::Constant;
-        if constant && tensor.access.writes() {
-            let message = format!(
-                "the kernel declares {} as {}, but it is a constant; declare it read, or make the node OnDevice",
-                tensor.node, tensor.access
-            );
-            return Err(Error::new(ErrorKind::KernelInterface, message));
-        }
-        heaps.push((range.heap.0, constant));
-    }
-    plan_bindings(&heaps, runner.dev.limits.storage_buffers)
-}
-
-/// The bindings, their bind group and the parameter words of the present placements.
-fn resolve(
-    runner: &GpuRunner,
-    state: &mut State,
-    spec: &KernelSpec,
-    locs: &[BufferLoc],
-) -> Result<(BindPlan, Arc<wgpu::BindGroup>, Vec<u32>)> {
-    let plan = plan(runner, state, spec, locs)?;
-    let mut words = Vec::with_capacity(spec.param_words());
-    for (tensor, &loc) in spec.tensors.iter().zip(locs) {
-        let range = runner.resolve(state, loc, tensor.node.size_bytes()).map_err(|e| e.context(&tensor.node))?;
-        let element = tensor.node.dtype().size_bytes();
-        if range.offset % element != 0 {
-            let message =
-                format!("{} at {loc} does not start at a multiple of its {element}-byte elements", tensor.node);
-            return Err(Error::new(ErrorKind::ShapeMismatch, message));
-        }
-        words.push((range.offset / element) as u32);
-    }
-    words.resize(spec.param_words(), 0);
-    let key: Vec<_> = plan.heaps.iter().zip(&plan.pattern.read_only).map(|(&heap, &ro)| (HeapId(heap), ro)).collect();
-    let group = state.heap_group(&runner.dev.device, &key)?;
-    Ok((plan, group, words))
-}
-
-impl GpuRunner {
-    /// The pipeline of a pattern for a kernel that is linked already, when its slabs moved: made at once if it is not
-    /// there. The same text was compiled for another pattern, so a failure is the driver's, and fails what follows.
-    fn variant(&self, state: &mut State, kernel: &GpuKernel, pattern: &Pattern) -> Pipeline {
-        let mut variants = kernel.variants();
-        if let Some((_, pipeline)) = variants.iter().find(|(known, _)| known == pattern) {
-            return pipeline.clone();
-        }
-        let (device, spec) = (&self.dev.device, &kernel.spec);
-        let text = module_text(spec, pattern);
-        let layout = state.layouts.pipeline(device, &pattern.read_only, param_slot_bytes(spec));
-        let ((_, pipeline), verdict) = scoped(device, || create_pipeline(device, &spec.name, &text, &layout));
-        state.stats.pipelines_created += 1;
-        let (progress, name) = (self.progress().clone(), spec.name.clone());
-        platform::settle(verdict, move |caught| {
-            if let Some(caught) = caught {
-                let doing = format!("compiling \"{name}\" for slabs that moved");
-                progress.fail_unsettled(caught.into_error(&doing, ErrorKind::PipelineRejected));
-            }
-        });
-        let pipeline = Arc::new(pipeline);
-        variants.push((pattern.clone(), pipeline.clone()));
-        pipeline
-    }
-
-    /// Records one run. The hot path: no allocation, no look-up by name, no new GPU object.
-    pub(super) fn run(self: &Arc<Self>, linked: &GpuLinked, statics: &[i32]) -> Result<GpuEvent> {
-        let mut state = self.begin()?;
-        let mut resolved = linked.resolved();
-        if resolved.generation != state.generation {
-            let spec = &linked.kernel.spec;
-            let (plan, heaps, mut words) = resolve(self, &mut state, spec, &linked.locs)?;
-            let first_static = spec.tensors.len();
-            words[first_static..].copy_from_slice(&resolved.words[first_static..]);
-            if plan.pattern != resolved.plan.pattern {
-                resolved.pipeline = self.variant(&mut state, &linked.kernel, &plan.pattern);
-            }
-            resolved.generation = state.generation;
-            (resolved.plan, resolved.heaps, resolved.words, resolved.recorded) = (plan, heaps, words, None);
-        }
-        if linked.kernel.spec.grid.contains(&0) {
-            state.advance();
-            return self.recorded(state);
-        }
-        let params_offset = self.block(&mut state, &mut resolved, linked, statics)?;
-        let dispatch = Dispatch {
-            pipeline: resolved.pipeline.clone(),
-            heaps: resolved.heaps.clone(),
-            params: resolved.params.clone(),
-            params_offset,
-            grid: linked.kernel.spec.grid,
-        };
-        state.push_dispatch(dispatch, resolved.plan.heaps.iter().map(|&heap| HeapId(heap)));
-        drop(resolved);
-        state.advance();
-        self.recorded(state)
-    }
-
-    /// The offset of the parameter block of this run: that of the last run, where it is in the open batch and equal.
-    fn block(&self, state: &mut State, resolved: &mut Resolved, linked: &GpuLinked, statics: &[i32]) -> Result<u32> {
-        let statics: &[u32] = bytemuck::cast_slice(statics);
-        let first_static = linked.kernel.spec.tensors.len();
-        if let Some((batch, offset)) = resolved.recorded
-            && batch == state.batch
-            && resolved.words[first_static..] == *statics
-        {
-            return Ok(offset);
-        }
-        resolved.words[first_static..].copy_from_slice(statics);
-        if !state.params.has_room(linked.slot_bytes) {
-            self.flush_state(state)?;
-        }
-        let offset = state.params.push(&resolved.words, linked.slot_bytes);
-        resolved.recorded = Some((state.batch, offset));
-        Ok(offset)
-    }
 }

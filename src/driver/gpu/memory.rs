@@ -112,7 +112,7 @@ impl GpuRunner {
         state.stats.buffers_created += 1;
         let id = state.heaps.add(buffer, size_bytes, class, slab);
         let gate = self.heap_gate.clone();
-        gate.begin();
+        gate.begin(id);
         platform::settle(verdict, move |caught| {
             let doing = format!("allocating a heap of {size_bytes} bytes");
             gate.end(id, caught.map(|caught| caught.into_error(&doing, ErrorKind::LimitExceeded)));
@@ -192,12 +192,15 @@ impl GpuRunner {
 
     /// Where `len` bytes from `loc` lie.
     pub(super) fn resolve(&self, state: &State, loc: BufferLoc, len: u64) -> Result<HeapRange> {
-        let slab = state.pools.get(&loc.pool_id).ok_or_else(|| no_such_pool(loc.pool_id))?;
+        let slab = self.slab(state, loc.pool_id)?;
         check_range(loc, len, slab.size_bytes)?;
-        if let Some(error) = self.heap_gate.failure_of(slab.heap) {
-            return Err(error);
-        }
         Ok(HeapRange { heap: slab.heap, offset: slab.offset + loc.offset })
+    }
+
+    /// The slab of a pool, in a heap that is there as far as is known.
+    pub(super) fn slab<'a>(&self, state: &'a State, pool_id: PoolId) -> Result<&'a SlabRange> {
+        let slab = state.pools.get(&pool_id).ok_or_else(|| no_such_pool(pool_id))?;
+        self.heap_gate.failure_of(slab.heap).map_or(Ok(slab), Err)
     }
 
     pub(super) fn clear_recycled(self: &Arc<Self>, pool_id: PoolId) -> Result<()> {

@@ -10,6 +10,7 @@ mod heap_gate;
 mod heaps;
 mod hold;
 mod kernel;
+mod linked;
 mod memory;
 pub mod open;
 mod params;
@@ -51,7 +52,7 @@ impl Driver for Gpu {
     type Slab = wgpu::Buffer;
     type OptimizeCtx = ();
     type Kernel = kernel::GpuKernel;
-    type Linked = kernel::GpuLinked;
+    type Linked = linked::GpuLinked;
     type Staged = GpuStaged;
     type Readback = GpuReadback;
 
@@ -145,15 +146,15 @@ impl Driver for Gpu {
         runner: &Arc<GpuRunner>,
         kernel: &Arc<kernel::GpuKernel>,
         locs: Vec<BufferLoc>,
-    ) -> impl Future<Output = Result<kernel::GpuLinked>> {
-        kernel::link(runner.clone(), kernel.clone(), locs)
+    ) -> impl Future<Output = Result<linked::GpuLinked>> {
+        linked::link(runner.clone(), kernel.clone(), locs)
     }
 
-    fn explain(linked: &kernel::GpuLinked) -> String {
+    fn explain(linked: &linked::GpuLinked) -> String {
         linked.explain()
     }
 
-    fn run(runner: &Arc<GpuRunner>, linked: &kernel::GpuLinked, statics: &[i32]) -> Result<GpuEvent> {
+    fn run(runner: &Arc<GpuRunner>, linked: &linked::GpuLinked, statics: &[i32]) -> Result<GpuEvent> {
         runner.run(linked, statics)
     }
 
