@@ -14,8 +14,6 @@ use crate::error::{Error, Result};
 use crate::node::{MemoryMode, NodeId, TensorNode};
 use crate::slab::loc::BufferLoc;
 use crate::sorted_map::SortedMap;
-use crate::wgsl::accessors::module_text;
-use crate::wgsl::bind_plan::Pattern;
 use crate::wgsl::spec::{KernelSpec, KernelTensor};
 
 impl<D: Driver> Device<D> {
@@ -24,21 +22,8 @@ impl<D: Driver> Device<D> {
     /// # Errors
     /// The first error in the order of the kernels, as [`Device::compile`] gives it.
     pub async fn compile_batch(&self, specs: Vec<KernelSpec>) -> Result<Vec<Code<D>>> {
-        let texts: Vec<_> =
-            specs.iter().map(|spec| module_text(spec, &Pattern::one_heap(spec.tensors.len()))).collect();
-        let is_first = |index: usize| !texts[..index].contains(&texts[index]);
-        let firsts = specs.iter().enumerate().filter(|(index, _)| is_first(*index));
-        let mut compiled = join_all(firsts.map(|(_, spec)| self.compile(spec.clone())).collect()).await.into_iter();
-        let mut codes = Vec::with_capacity(specs.len());
-        for (index, spec) in specs.iter().enumerate() {
-            // A text that was compiled before is in the cache now.
-            let compiled_first = if is_first(index) { compiled.next() } else { None };
-            codes.push(match compiled_first {
-                Some(code) => code?,
-                None => self.compile(spec.clone()).await?,
-            });
-        }
-        Ok(codes)
+        // Those with one text wait for the first of them, and share what it makes.
+        join_all(specs.into_iter().map(|spec| self.compile(spec)).collect()).await.into_iter().collect()
     }
 }
 

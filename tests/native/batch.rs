@@ -50,3 +50,27 @@ fn a_failure_in_a_batch_names_the_member_and_leaves_nothing_behind() {
     assert_eq!((device.report(), device.next_pool_id()), (report, next));
     assert!(pollster::block_on(root.link_batch(&[])).unwrap().is_empty());
 }
+
+#[test]
+fn kernels_of_one_text_that_are_compiled_at_once_share_one_pipeline() {
+    let device = open();
+    let (x, y) = (ints("x", 1), ints("y", 1));
+    let before = device.stats().pipelines_created;
+    let compile = |text: &str| pollster::block_on(device.compile(KernelSpec::new("k", text)));
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let codes: Vec<_> =
+                    (0..25).map(|_| pollster::block_on(device.compile(add("add", &x, &y, 1))).unwrap()).collect();
+                assert!(compile("@compute @workgroup_size(1) fn main() { nothing(); }").is_err());
+                codes
+            });
+        }
+        let specs = (0..25).map(|_| add("add", &x, &y, 1)).collect();
+        let codes = pollster::block_on(device.compile_batch(specs)).unwrap();
+        assert_eq!(codes.len(), 25);
+        drop(compile("@compute @workgroup_size(1) fn main() {}").unwrap());
+    });
+    let made = device.stats().pipelines_created - before;
+    assert!(made < 30, "{made} pipelines for two texts that are right, and one that is wrong eight times");
+}

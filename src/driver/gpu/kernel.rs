@@ -1,11 +1,12 @@
 //! Raw kernels on the gpu driver: compiled to modules and pipelines, one per pattern of heaps.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::diagnostic::Diagnostic;
 use crate::driver::gpu::builtin::create_pipeline;
 use crate::driver::gpu::open::GpuDev;
+use crate::driver::gpu::pipelines::{Claim, Pipeline};
 use crate::driver::gpu::platform;
 use crate::driver::gpu::runner::{GpuRunner, State};
 use crate::driver::gpu::scope::{Caught, one_line, scoped};
@@ -14,30 +15,6 @@ use crate::wgsl::accessors::{module_text, param_slot_bytes};
 use crate::wgsl::bind_plan::Pattern;
 use crate::wgsl::check::{declarations, find, is_closed, position};
 use crate::wgsl::spec::{Access, KernelSpec, KernelTensor};
-
-pub(super) type Pipeline = Arc<wgpu::ComputePipeline>;
-
-/// Pipelines that are alive, by their whole text: two codes with one text share one pipeline.
-#[derive(Debug, Default)]
-pub(super) struct PipelineCache {
-    by_text: Mutex<Vec<(String, Weak<wgpu::ComputePipeline>)>>,
-}
-
-impl PipelineCache {
-    fn lock(&self) -> MutexGuard<'_, Vec<(String, Weak<wgpu::ComputePipeline>)>> {
-        self.by_text.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn get(&self, text: &str) -> Option<Pipeline> {
-        self.lock().iter().find(|(known, _)| known == text).and_then(|(_, pipeline)| pipeline.upgrade())
-    }
-
-    fn insert(&self, text: String, pipeline: &Pipeline) {
-        let mut by_text = self.lock();
-        by_text.retain(|(_, pipeline)| pipeline.strong_count() > 0);
-        by_text.push((text, Arc::downgrade(pipeline)));
-    }
-}
 
 /// What placing a tensor needs to know of it, side by side with those of the kernel's other tensors.
 #[derive(Clone, Copy, Debug)]
@@ -110,11 +87,11 @@ pub(super) async fn pipeline_for(
         return Ok(pipeline);
     }
     let text = module_text(&kernel.spec, pattern);
-    let pipeline = match runner.pipelines.get(&text) {
-        Some(pipeline) => pipeline,
-        None => {
+    let pipeline = match runner.pipelines.claim(&text).await {
+        Claim::Made(pipeline) => pipeline,
+        Claim::Ours(making) => {
             let pipeline = Arc::new(create(runner, dev, &kernel.spec, pattern, &text).await?);
-            runner.pipelines.insert(text, &pipeline);
+            making.done(&pipeline);
             pipeline
         }
     };

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::driver::gpu::event::GpuEvent;
 use crate::driver::gpu::heaps::{HeapClass, HeapId};
-use crate::driver::gpu::kernel::{GpuKernel, Pipeline, pipeline_for};
+use crate::driver::gpu::kernel::{GpuKernel, pipeline_for};
+use crate::driver::gpu::pipelines::Pipeline;
 use crate::driver::gpu::runner::{GpuRunner, State};
 use crate::driver::gpu::task::Dispatch;
 use crate::error::{Error, ErrorKind, Result};

@@ -14,6 +14,7 @@ mod linked;
 mod memory;
 pub mod open;
 mod params;
+mod pipelines;
 mod platform;
 mod progress;
 pub mod readback;
