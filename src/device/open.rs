@@ -1,7 +1,7 @@
 //! Opening devices of either driver.
 
 use crate::device::Device;
-use crate::device::registry::{StaticProperties, find};
+use crate::device::registry::{StaticProperties, find, share};
 use crate::driver::Driver;
 use crate::driver::gpu::{self, Gpu};
 use crate::driver::host::{self, Host};
@@ -30,14 +30,15 @@ pub async fn gpu_num_devices() -> usize {
     gpu::open::adapters().await.len()
 }
 
-/// The open device of the adapter with that ordinal; opens one, with default options, where there is none.
+/// The device of the adapter with that ordinal that all who ask here share; opened with default options, and gone when the
+/// last of them lets go.
 ///
 /// # Errors
 /// As [`open_gpu`].
 pub async fn gpu_device(ordinal: u32) -> Result<Device<Gpu>> {
     match find(ordinal) {
         Some(device) => Ok(device),
-        None => open_gpu(gpu::OpenOptions { ordinal: Some(ordinal), ..gpu::OpenOptions::default() }).await,
+        None => open_gpu(gpu::OpenOptions { ordinal: Some(ordinal), ..gpu::OpenOptions::default() }).await.map(share),
     }
 }
 
@@ -64,7 +65,7 @@ pub fn host_num_devices() -> usize {
     1
 }
 
-/// The open host device; opens one, with default options, where there is none.
+/// The host device that all who ask here share; opened with default options, and gone when the last of them lets go.
 ///
 /// # Errors
 /// `NoAdapter` for another ordinal than 0.
@@ -73,5 +74,5 @@ pub fn host_device(ordinal: u32) -> Result<Device<Host>> {
         let message = format!("the host driver has one device, of ordinal 0, not {ordinal}; use 0");
         return Err(Error::new(ErrorKind::NoAdapter, message));
     }
-    find(ordinal).map_or_else(|| open_host(host::OpenOptions::default()), Ok)
+    find(ordinal).map_or_else(|| open_host(host::OpenOptions::default()).map(share), Ok)
 }

@@ -93,7 +93,13 @@ impl<D: Driver> Registered for WeakDevice<D> {
     }
 }
 
-type Registry = Mutex<Vec<Box<dyn Registered>>>;
+struct Entry {
+    device: Box<dyn Registered>,
+    /// Whether those who ask for the device of an ordinal get this one. A device that somebody opened is theirs alone.
+    is_shared: bool,
+}
+
+type Registry = Mutex<Vec<Entry>>;
 
 #[cfg(not(target_arch = "wasm32"))]
 static REGISTRY: Registry = Registry::new(Vec::new());
@@ -103,7 +109,7 @@ thread_local! {
     static REGISTRY: Registry = const { Registry::new(Vec::new()) };
 }
 
-fn with_registry<T>(body: impl FnOnce(&mut Vec<Box<dyn Registered>>) -> T) -> T {
+fn with_registry<T>(body: impl FnOnce(&mut Vec<Entry>) -> T) -> T {
     let locked = |registry: &Registry| body(&mut registry.lock().unwrap_or_else(PoisonError::into_inner));
     #[cfg(not(target_arch = "wasm32"))]
     return locked(&REGISTRY);
@@ -113,19 +119,30 @@ fn with_registry<T>(body: impl FnOnce(&mut Vec<Box<dyn Registered>>) -> T) -> T 
 
 /// Enters a device, until it is gone.
 pub(super) fn register<D: Driver>(device: &Device<D>) {
-    let weak: Box<dyn Registered> = Box::new(device.downgrade());
+    let entry = Entry { device: Box::new(device.downgrade()), is_shared: false };
     with_registry(|registry| {
-        registry.retain(|known| known.is_alive());
-        registry.push(weak);
+        registry.retain(|entry| entry.device.is_alive());
+        registry.push(entry);
     });
 }
 
-/// The first living device of a driver with that ordinal.
+/// The device, for all who ask for the device of its ordinal from here on.
+pub(super) fn share<D: Driver>(device: Device<D>) -> Device<D> {
+    let is_it = |entry: &&mut Entry| {
+        let known = entry.device.as_any().downcast_ref::<WeakDevice<D>>().and_then(WeakDevice::upgrade);
+        known.is_some_and(|known| known == device)
+    };
+    with_registry(|registry| registry.iter_mut().filter(is_it).for_each(|entry| entry.is_shared = true));
+    device
+}
+
+/// The living device of a driver that is shared under that ordinal.
 pub(super) fn find<D: Driver>(ordinal: u32) -> Option<Device<D>> {
     with_registry(|registry| {
         registry
             .iter()
-            .filter_map(|known| known.as_any().downcast_ref::<WeakDevice<D>>())
+            .filter(|entry| entry.is_shared)
+            .filter_map(|entry| entry.device.as_any().downcast_ref::<WeakDevice<D>>())
             .filter_map(WeakDevice::upgrade)
             .find(|device| device.ordinal() == ordinal && !device.is_lost())
     })
@@ -133,5 +150,5 @@ pub(super) fn find<D: Driver>(ordinal: u32) -> Option<Device<D>> {
 
 /// The state of every device of the process, of all drivers, in the order in which they were opened.
 pub fn global_debug_info() -> Vec<DebugInfo> {
-    with_registry(|registry| registry.iter().filter_map(|known| known.debug_info()).collect())
+    with_registry(|registry| registry.iter().filter_map(|entry| entry.device.debug_info()).collect())
 }
