@@ -102,6 +102,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use event::Event;
 pub use host_array::Element;
 pub use node::{MemoryMode, NodeId, TensorNode};
+pub use slab::block::{Block, Span};
 pub use slab::loc::{BufferLoc, PoolId};
 pub use slab::report::MemoryReport;
 pub use wgsl::spec::{Access, KernelSpec};

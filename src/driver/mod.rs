@@ -23,6 +23,7 @@ use crate::driver::maybe_send::{BoxFuture, MaybeSend, MaybeSync};
 use crate::error::{Error, Result};
 use crate::node::MemoryMode;
 use crate::slab::loc::{BufferLoc, PoolId};
+use crate::slab::strided::Strided;
 use crate::wgsl::spec::KernelSpec;
 
 /// One kind of device: `gpu` or `host`.
@@ -97,6 +98,18 @@ pub trait Driver: Sized + Debug + 'static {
     fn copy(runner: &Arc<Self::Runner>, src: BufferLoc, dst: BufferLoc, len_bytes: u64) -> Result<Self::Event>;
     /// Starts reading ranges back; they arrive together.
     fn stage(runner: &Arc<Self::Runner>, ranges: &[(BufferLoc, u64)]) -> Result<Self::Staged>;
+    /// Writes a row of as many bytes as `to` moves to its places from `loc` on, ordered as [`Driver::upload`].
+    fn upload_strided(
+        runner: &Arc<Self::Runner>,
+        loc: BufferLoc,
+        to: &Strided,
+        bytes: Bytes<'_>,
+    ) -> Result<Self::Event>;
+    /// Moves bytes from places to places as if at once. No byte may have two sources.
+    fn copy_strided(runner: &Arc<Self::Runner>, src: BufferLoc, dst: BufferLoc, moved: &Strided)
+    -> Result<Self::Event>;
+    /// Starts reading the places that `from` moves, from `loc` on; they arrive as one part, in the order of a row.
+    fn stage_strided(runner: &Arc<Self::Runner>, loc: BufferLoc, from: &Strided) -> Result<Self::Staged>;
 
     /// Compiles a raw kernel.
     fn compile(

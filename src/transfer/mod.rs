@@ -1,5 +1,6 @@
 //! Moving bytes between the host and contexts, and within a context.
 
+mod block;
 mod copy;
 pub mod readback;
 mod upload;

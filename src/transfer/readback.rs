@@ -74,6 +74,6 @@ impl<D: Driver> Context<D> {
 }
 
 /// The elements of some bytes. Mapped memory is aligned for every element but after an odd start.
-fn elements<T: Element>(bytes: &[u8]) -> Vec<T> {
+pub(super) fn elements<T: Element>(bytes: &[u8]) -> Vec<T> {
     bytemuck::try_cast_slice(bytes).map_or_else(|_| bytemuck::pod_collect_to_vec(bytes), <[T]>::to_vec)
 }

@@ -1,5 +1,6 @@
 //! The case runner that the native suite, the browser suite and the `cases` example share.
 
+pub mod blocks;
 pub mod case;
 pub mod compare;
 pub mod model;

@@ -9,6 +9,7 @@ mod common;
 
 mod across;
 mod batch;
+mod blocks;
 mod budget;
 mod cases;
 mod contexts;

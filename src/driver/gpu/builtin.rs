@@ -1,7 +1,7 @@
 //! The built-in kernels: masked words for unaligned edges, and copies that the copy commands cannot do.
 //!
 //! `copyBufferToBuffer` is forbidden within one buffer, and every command wants multiples of 4. Each invocation owns
-//! whole words, so neighbours of an unaligned range keep their bytes.
+//! whole words, or lanes of words that it changes atomically, so neighbours keep their bytes.
 
 use std::sync::Arc;
 
@@ -59,6 +59,50 @@ const ACROSS: &str = "
 @group(0) @binding(1) var<storage, read_write> source: array<u32>;
 fn source_word(i: u32) -> u32 { return source[i]; }";
 
+/// Unit `i` of a row comes from and goes to places along the axes, the innermost first; offsets and strides are units.
+const STRIDED: &str = "
+// source, destination, units, axes; then the lanes of a word as a shift; then per axis extent, source and destination stride
+@group(1) @binding(0) var<uniform> p: array<vec4<u32>, 16>;
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let i = (group.y * 65535u + group.x) * 256u + lane;
+  if (i >= p[0].z) { return; }
+  var rest = i;
+  var source = p[0].x;
+  var destination = p[0].y;
+  for (var k = 0u; k < p[0].w; k++) {
+    let axis = p[k + 2u];
+    let at = rest % axis.x;
+    rest /= axis.x;
+    source += at * axis.y;
+    destination += at * axis.z;
+  }
+  move_unit(source, destination);
+}
+";
+
+const WORDS: &str = "
+@group(0) @binding(0) var<storage, read_write> heap: array<u32>;
+fn move_unit(src: u32, dst: u32) { heap[dst] = source_word(src); }
+";
+
+/// Each lane is written by one invocation, but its neighbours in the word by others: clear it, then set it, atomically.
+const LANES: &str = "
+@group(0) @binding(0) var<storage, read_write> heap: array<atomic<u32>>;
+fn move_unit(src: u32, dst: u32) {
+  let shift = p[1].x;
+  let bits = 32u >> shift;
+  let low = (1u << shift) - 1u;
+  let mask = (1u << bits) - 1u;
+  let value = (source_word(src >> shift) >> ((src & low) * bits)) & mask;
+  let place = (dst & low) * bits;
+  atomicAnd(&heap[dst >> shift], ~(mask << place));
+  atomicOr(&heap[dst >> shift], value << place);
+}
+";
+
+const LANES_WITHIN: &str = "fn source_word(i: u32) -> u32 { return atomicLoad(&heap[i]); }";
+
 /// A built-in kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Builtin {
@@ -68,6 +112,14 @@ pub(super) enum Builtin {
     CopyWithin,
     /// Copies bytes between two heaps, bound destination first.
     CopyAcross,
+    /// Moves words along axes within one heap: see [`STRIDED`].
+    WordsWithin,
+    /// Moves words along axes between two heaps, bound destination first.
+    WordsAcross,
+    /// Moves bytes or pairs of bytes along axes within one heap.
+    LanesWithin,
+    /// Moves bytes or pairs of bytes along axes between two heaps, bound destination first.
+    LanesAcross,
 }
 
 impl Builtin {
@@ -76,26 +128,35 @@ impl Builtin {
             Builtin::Poke => POKE.to_owned(),
             Builtin::CopyWithin => [WITHIN, COPY].concat(),
             Builtin::CopyAcross => [ACROSS, COPY].concat(),
+            Builtin::WordsWithin => [WITHIN, WORDS, STRIDED].concat(),
+            Builtin::WordsAcross => [ACROSS, WORDS, STRIDED].concat(),
+            Builtin::LanesWithin => [LANES_WITHIN, LANES, STRIDED].concat(),
+            Builtin::LanesAcross => [ACROSS, LANES, STRIDED].concat(),
         }
     }
 
     fn heap_count(self) -> usize {
-        if self == Builtin::CopyAcross { 2 } else { 1 }
+        if matches!(self, Builtin::CopyAcross | Builtin::WordsAcross | Builtin::LanesAcross) { 2 } else { 1 }
     }
 }
 
 /// The parameters and the grid of a copy.
 pub(super) fn copy_params(src_offset: u64, dst_offset: u64, len: u64) -> ([u32; 4], [u32; 3]) {
     let words = (dst_offset % 4 + len).div_ceil(4);
-    let groups = words.div_ceil(COPY_GROUP);
     let params = [src_offset as u32, dst_offset as u32, len as u32, words as u32];
-    (params, [groups.min(GRID_ROW) as u32, groups.div_ceil(GRID_ROW) as u32, 1])
+    (params, copy_grid(words))
+}
+
+/// The grid of so many invocations of a copy.
+pub(super) fn copy_grid(invocations: u64) -> [u32; 3] {
+    let groups = invocations.div_ceil(COPY_GROUP);
+    [groups.min(GRID_ROW) as u32, groups.div_ceil(GRID_ROW) as u32, 1]
 }
 
 /// Pipelines of the built-in kernels, made when first needed.
 #[derive(Debug, Default)]
 pub(super) struct Builtins {
-    pipelines: [Option<Arc<wgpu::ComputePipeline>>; 3],
+    pipelines: [Option<Arc<wgpu::ComputePipeline>>; 7],
 }
 
 impl Builtins {

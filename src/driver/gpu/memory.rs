@@ -70,7 +70,7 @@ impl GpuRunner {
     }
 
     /// Places a slab, in a new heap where the present ones have no room.
-    fn place(&self, state: &mut State, size: u64, alignment: u64, class: HeapClass) -> Result<SlabRange> {
+    pub(super) fn place(&self, state: &mut State, size: u64, alignment: u64, class: HeapClass) -> Result<SlabRange> {
         self.heap_gate.failed().into_iter().for_each(|heap| state.heaps.set_failed(heap));
         if let Some(range) = state.heaps.place(size, alignment, class) {
             return Ok(range);
@@ -243,12 +243,12 @@ impl GpuRunner {
         self.builtin(state, Builtin::Poke, &[heap], &words, [1, 1, 1])
     }
 
-    fn builtin(
+    pub(super) fn builtin(
         &self,
         state: &mut State,
         builtin: Builtin,
         heaps: &[HeapId],
-        words: &[u32; 4],
+        words: &[u32],
         grid: [u32; 3],
     ) -> Result<()> {
         if !state.params.has_room(SLOT_BYTES) {
@@ -274,7 +274,7 @@ impl GpuRunner {
     }
 
     /// Copies between ranges that share no word.
-    fn copy_disjoint(&self, state: &mut State, from: HeapRange, to: HeapRange, len: u64) -> Result<()> {
+    pub(super) fn copy_disjoint(&self, state: &mut State, from: HeapRange, to: HeapRange, len: u64) -> Result<()> {
         if from.heap != to.heap && [from.offset, to.offset, len].iter().all(|bytes| bytes % 4 == 0) {
             let (src, dst) = (from.heap, to.heap);
             let task = Task::Copy { src, src_offset: from.offset, dst, dst_offset: to.offset, len };

@@ -20,6 +20,7 @@ mod progress;
 pub mod readback;
 mod runner;
 mod scope;
+mod strided;
 mod task;
 mod upload;
 
@@ -38,6 +39,7 @@ use crate::driver::{Driver, SlabRef};
 use crate::error::{Error, Result};
 use crate::node::MemoryMode;
 use crate::slab::loc::{BufferLoc, PoolId};
+use crate::slab::strided::Strided;
 use crate::wgsl::spec::KernelSpec;
 
 /// The driver type: `Device<Gpu>`, `Context<Gpu>`.
@@ -133,6 +135,18 @@ impl Driver for Gpu {
 
     fn stage(runner: &Arc<GpuRunner>, ranges: &[(BufferLoc, u64)]) -> Result<GpuStaged> {
         runner.stage(ranges)
+    }
+
+    fn upload_strided(runner: &Arc<GpuRunner>, loc: BufferLoc, to: &Strided, bytes: Bytes<'_>) -> Result<GpuEvent> {
+        runner.upload_strided(loc, to, bytes)
+    }
+
+    fn copy_strided(runner: &Arc<GpuRunner>, src: BufferLoc, dst: BufferLoc, moved: &Strided) -> Result<GpuEvent> {
+        runner.copy_strided(src, dst, moved)
+    }
+
+    fn stage_strided(runner: &Arc<GpuRunner>, loc: BufferLoc, from: &Strided) -> Result<GpuStaged> {
+        runner.stage_strided(loc, from)
     }
 
     fn compile(

@@ -8,12 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use crate::driver::ReadbackBytes;
+use crate::driver::gpu::memory::HeapRange;
 use crate::driver::gpu::platform;
 use crate::driver::gpu::progress::Progress;
 use crate::driver::gpu::runner::{GpuRunner, State};
 use crate::driver::gpu::task::Task;
 use crate::error::{Error, ErrorKind, Result};
 use crate::slab::loc::BufferLoc;
+use crate::slab::strided::Strided;
 
 /// The smallest staging buffer: many small readbacks share it.
 const MIN_STAGING_BYTES: u64 = 64 << 10;
@@ -160,7 +162,7 @@ impl Drop for Staging {
 
 /// One range in a staging buffer. `skip` bytes precede it, because copies start at words.
 #[derive(Clone, Debug)]
-struct Part {
+pub(super) struct Part {
     staging: Option<Arc<Staging>>,
     offset: u64,
     skip: u64,
@@ -173,25 +175,43 @@ impl GpuRunner {
         let mut parts = Vec::with_capacity(ranges.len());
         for &(loc, len) in ranges {
             let range = self.resolve(&state, loc, len)?;
-            if len == 0 {
-                parts.push(Part { staging: None, offset: 0, skip: 0, len });
-                continue;
-            }
-            // Heaps end with a guard, so rounding up to words stays inside.
-            let skip = range.offset % 4;
-            let words_len = (skip + len).next_multiple_of(4);
-            let (index, staging_offset) = self.reserve_staging(&mut state, words_len)?;
-            state.touch(range.heap);
-            state.tasks.push(Task::Stage {
-                heap: range.heap,
-                offset: range.offset - skip,
-                len: words_len,
-                staging: index,
-                staging_offset,
-            });
-            state.stats.readbacks += 1;
-            parts.push(Part { staging: Some(state.staging[index].clone()), offset: staging_offset, skip, len });
+            parts.push(self.stage_range(&mut state, range, len)?);
         }
+        self.staged(state, parts)
+    }
+
+    /// Records the copy of one range to staging memory.
+    pub(super) fn stage_range(&self, state: &mut State, range: HeapRange, len: u64) -> Result<Part> {
+        if len == 0 {
+            return Ok(Part { staging: None, offset: 0, skip: 0, len });
+        }
+        // Heaps end with a guard, so rounding up to words stays inside.
+        let skip = range.offset % 4;
+        let words_len = (skip + len).next_multiple_of(4);
+        let (staging, staging_offset) = self.reserve_staging(state, words_len)?;
+        state.touch(range.heap);
+        let offset = range.offset - skip;
+        state.tasks.push(Task::Stage { heap: range.heap, offset, len: words_len, staging, staging_offset });
+        state.stats.readbacks += 1;
+        Ok(Part { staging: Some(state.staging[staging].clone()), offset: staging_offset, skip, len })
+    }
+
+    /// Records the copies of runs of whole words to staging memory, where they lie together.
+    pub(super) fn stage_runs(&self, state: &mut State, range: HeapRange, from: &Strided) -> Result<Part> {
+        let len = from.len_bytes();
+        let (staging, start) = self.reserve_staging(state, len)?;
+        state.touch(range.heap);
+        from.each_run(|src, dst| {
+            let (offset, staging_offset) = (range.offset + src, start + dst);
+            state.tasks.push(Task::Stage { heap: range.heap, offset, len: from.run_bytes, staging, staging_offset });
+            Ok(())
+        })?;
+        state.stats.readbacks += 1;
+        Ok(Part { staging: Some(state.staging[staging].clone()), offset: start, skip: 0, len })
+    }
+
+    /// The readback of parts that were just recorded.
+    pub(super) fn staged(self: &Arc<Self>, mut state: MutexGuard<'_, State>, parts: Vec<Part>) -> Result<GpuStaged> {
         state.advance();
         let seq = state.seq;
         self.recorded(state)?;

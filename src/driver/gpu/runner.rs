@@ -361,7 +361,7 @@ impl State {
         device: &wgpu::Device,
         builtin: Builtin,
         heaps: &[HeapId],
-        words: &[u32; 4],
+        words: &[u32],
         grid: [u32; 3],
     ) -> Result<()> {
         if !self.params.has_room(SLOT_BYTES) {

@@ -40,21 +40,34 @@ impl GpuRunner {
     pub(super) fn upload(self: &Arc<Self>, loc: BufferLoc, bytes: Bytes<'_>) -> Result<GpuEvent> {
         let len = bytes.len_bytes();
         let mut state = self.begin()?;
-        let HeapRange { heap, offset } = self.resolve(&state, loc, len)?;
-        let split = Split::of(offset, len);
-        let interior = offset + split.head_len;
-        let words = Words { heap, offset: interior, bytes, start: split.head_len, len: split.interior_len };
-        self.upload_words(&mut state, words)?;
-        let mut edge = [0; 3];
-        let head = &mut edge[..split.head_len as usize];
-        bytes.copy_to(0, head);
-        self.poke(&mut state, heap, offset, head)?;
-        let tail = &mut edge[..split.tail_len as usize];
-        bytes.copy_to(split.head_len + split.interior_len, tail);
-        self.poke(&mut state, heap, interior + split.interior_len, tail)?;
+        let range = self.resolve(&state, loc, len)?;
+        self.upload_part(&mut state, range, bytes, 0, len)?;
         state.stats.uploads += 1;
         state.advance();
         self.recorded(state)
+    }
+
+    /// Uploads `len` of the bytes, from `start` on.
+    pub(super) fn upload_part(
+        &self,
+        state: &mut State,
+        to: HeapRange,
+        bytes: Bytes<'_>,
+        start: u64,
+        len: u64,
+    ) -> Result<()> {
+        let HeapRange { heap, offset } = to;
+        let split = Split::of(offset, len);
+        let interior = offset + split.head_len;
+        let words = Words { heap, offset: interior, bytes, start: start + split.head_len, len: split.interior_len };
+        self.upload_words(state, words)?;
+        let mut edge = [0; 3];
+        let head = &mut edge[..split.head_len as usize];
+        bytes.copy_to(start, head);
+        self.poke(state, heap, offset, head)?;
+        let tail = &mut edge[..split.tail_len as usize];
+        bytes.copy_to(start + split.head_len + split.interior_len, tail);
+        self.poke(state, heap, interior + split.interior_len, tail)
     }
 
     fn upload_words(&self, state: &mut State, words: Words<'_>) -> Result<()> {

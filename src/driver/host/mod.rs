@@ -21,6 +21,7 @@ use crate::driver::{Driver, ReadbackBytes, SlabRef};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::MemoryMode;
 use crate::slab::loc::{BufferLoc, PoolId};
+use crate::slab::strided::Strided;
 use crate::wgsl::spec::KernelSpec;
 
 /// The driver type: `Device<Host>`, `Context<Host>`.
@@ -283,6 +284,33 @@ impl Driver for Host {
         state.stats.readbacks += parts.len() as u64;
         state.seq += 1;
         Ok(ready(Ok(HostReadback { parts })))
+    }
+
+    fn upload_strided(runner: &Arc<HostRunner>, loc: BufferLoc, to: &Strided, bytes: Bytes<'_>) -> Result<HostEvent> {
+        runner.task(|state| {
+            let mut row = vec![0; bytes.len_bytes() as usize];
+            bytes.copy_to(0, &mut row);
+            state.pools.scatter(loc, to, &row)?;
+            state.stats.uploads += 1;
+            Ok(())
+        })
+    }
+
+    fn copy_strided(runner: &Arc<HostRunner>, src: BufferLoc, dst: BufferLoc, moved: &Strided) -> Result<HostEvent> {
+        runner.task(|state| {
+            let row = state.pools.gather(src, moved)?;
+            state.pools.scatter(dst, moved, &row)?;
+            state.stats.copies += 1;
+            Ok(())
+        })
+    }
+
+    fn stage_strided(runner: &Arc<HostRunner>, loc: BufferLoc, from: &Strided) -> Result<Self::Staged> {
+        let mut state = runner.begin()?;
+        let row = state.pools.gather(loc, from)?;
+        state.stats.readbacks += 1;
+        state.seq += 1;
+        Ok(ready(Ok(HostReadback { parts: vec![row] })))
     }
 
     fn compile(

@@ -3,6 +3,7 @@
 use crate::driver::limits::DriverMemory;
 use crate::error::{Error, ErrorKind, Result};
 use crate::slab::loc::{BufferLoc, PoolId, bad_alignment, check_range, no_such_pool};
+use crate::slab::strided::Strided;
 use crate::sorted_map::SortedMap;
 
 /// Slabs by pool.
@@ -90,5 +91,30 @@ impl Pools {
         let bytes = self.range(src, len)?.to_vec();
         self.range_mut(dst, len)?.copy_from_slice(&bytes);
         Ok(())
+    }
+
+    /// The places that `moved` takes bytes from, as a row.
+    pub(super) fn gather(&self, loc: BufferLoc, moved: &Strided) -> Result<Vec<u8>> {
+        let range = self.range(loc, moved.src_reach())?;
+        let mut row = Vec::with_capacity(moved.len_bytes() as usize);
+        moved.each_run(|src, _| {
+            row.extend_from_slice(&range[src as usize..(src + moved.run_bytes) as usize]);
+            Ok(())
+        })?;
+        Ok(row)
+    }
+
+    /// Puts a row at the places that `moved` takes bytes to.
+    pub(super) fn scatter(&mut self, loc: BufferLoc, moved: &Strided, row: &[u8]) -> Result<()> {
+        let range = self.range_mut(loc, moved.dst_reach())?;
+        let mut rest = row;
+        moved.each_run(|_, dst| {
+            let Some((run, after)) = rest.split_at_checked(moved.run_bytes as usize) else {
+                return Err(Error::bug(format!("a row of {} bytes is shorter than its block", row.len())));
+            };
+            range[dst as usize..dst as usize + run.len()].copy_from_slice(run);
+            rest = after;
+            Ok(())
+        })
     }
 }
