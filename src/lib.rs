@@ -69,6 +69,9 @@ pub mod wgsl;
 // The seam to a kind of device, and the two drivers behind it.
 pub mod driver;
 
+// Kernels that come with the crate.
+pub mod kernels;
+
 // The device, its events, and which tensor is where.
 pub mod context;
 pub mod device;

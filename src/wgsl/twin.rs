@@ -28,9 +28,13 @@ impl<'a> TwinArgs<'a> {
         Self { spec, statics, memory }
     }
 
-    fn tensor<T: Element>(&self, name: &str) -> Result<(usize, &TensorNode)> {
+    fn index(&self, name: &str) -> Result<usize> {
         let found = self.spec.tensors.iter().position(|tensor| tensor.name == name);
-        let index = found.ok_or_else(|| self.error(format!("there is no tensor \"{name}\"")))?;
+        found.ok_or_else(|| self.error(format!("there is no tensor \"{name}\"")))
+    }
+
+    fn tensor<T: Element>(&self, name: &str) -> Result<(usize, &TensorNode)> {
+        let index = self.index(name)?;
         let node = &self.spec.tensors[index].node;
         if T::fits(node.dtype()) {
             return Ok((index, node));
@@ -61,6 +65,17 @@ impl<'a> TwinArgs<'a> {
             return Err(self.error(format!("tensor \"{name}\" has {len} elements, not {}", elements.len())));
         }
         self.memory.write(index, bytemuck::cast_slice(elements))
+    }
+
+    /// The bytes of a tensor, whatever its dtype, as [`TwinArgs::load`] gives its elements.
+    pub(crate) fn bytes(&self, name: &str) -> Result<Vec<u8>> {
+        self.memory.read(self.index(name)?)
+    }
+
+    /// Sets the bytes of a tensor, all of them, as they came from [`TwinArgs::bytes`].
+    pub(crate) fn set_bytes(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
+        let index = self.index(name)?;
+        self.memory.write(index, bytes)
     }
 
     /// The value of a static.

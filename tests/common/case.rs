@@ -143,6 +143,30 @@ pub enum Op {
         to_start: u64,
         len: u64,
     },
+    WriteBlock {
+        context: String,
+        node: String,
+        block: Vec<Vec<u32>>,
+        data: Vec<Value>,
+    },
+    ReadBlock {
+        context: String,
+        node: String,
+        block: Vec<Vec<u32>>,
+        #[serde(default)]
+        expect: Vec<Value>,
+        #[serde(default)]
+        rtol: f64,
+        #[serde(default)]
+        atol: f64,
+    },
+    CopyBlock {
+        context: String,
+        from: String,
+        from_block: Vec<Vec<u32>>,
+        to: String,
+        to_block: Vec<Vec<u32>>,
+    },
     Link {
         context: String,
         kernel: String,

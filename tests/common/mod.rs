@@ -1,6 +1,7 @@
 //! The case runner that the native suite, the browser suite and the `cases` example share.
 
 pub mod blocks;
+pub mod builtins;
 pub mod case;
 pub mod compare;
 pub mod model;

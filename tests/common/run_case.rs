@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 use wgslab::{
-    Access, BufferLoc, Context, DType, Device, Driver, Error, KernelSpec, MemoryMode, PoolId, Routine, TensorNode,
+    Access, Block, BufferLoc, Context, DType, Device, Driver, Error, KernelSpec, MemoryMode, PoolId, Routine, Span,
+    TensorNode,
 };
 
+use super::blocks::{read_block, write_block};
 use super::case::{Case, Failure, Kernel, Op, Step, Tensor, Values, parse};
 use super::values::{compare, encode};
 
@@ -262,6 +264,22 @@ impl<D: Driver> Stage<'_, D> {
                 let (from, to) = (self.node(from)?, self.node(to)?);
                 self.context(context)?.copy_bytes(from, *from_start, to, *to_start, *len)?;
             }
+            Op::WriteBlock { context, node, block, data } => {
+                let node = self.node(node)?;
+                let bytes = encode(node.dtype(), data)?;
+                write_block(self.context(context)?, node, &parse_block(node, block)?, &bytes)?;
+            }
+            Op::ReadBlock { context, node, block, expect, rtol, atol } => {
+                let node = self.node(node)?;
+                let got = read_block(self.context(context)?, node, &parse_block(node, block)?).await?;
+                let error = compare(node.dtype(), &got, expect, *rtol, *atol);
+                self.max_error = self.max_error.max(error.map_err(|error| format!("a block of {node}: {error}"))?);
+            }
+            Op::CopyBlock { context, from, from_block, to, to_block } => {
+                let (from, to) = (self.node(from)?, self.node(to)?);
+                let blocks = (parse_block(from, from_block)?, parse_block(to, to_block)?);
+                self.context(context)?.copy_block(from, &blocks.0, to, &blocks.1)?;
+            }
             Op::Link { context, kernel, r#as } => self.link(context, kernel, r#as).await?,
             Op::Run { routine, statics, times } => {
                 let routine = self.routines.get(routine).ok_or_else(|| format!("no routine \"{routine}\""))?;
@@ -325,6 +343,17 @@ impl<D: Driver> Stage<'_, D> {
         self.routines.insert(name.to_owned(), routine);
         Ok(())
     }
+}
+
+/// A block as the case gives it: per axis `[start, extent]` or `[start, extent, step]`.
+fn parse_block(node: &TensorNode, axes: &[Vec<u32>]) -> Result<Block, Trouble> {
+    let span = |axis: &Vec<u32>| match axis[..] {
+        [start, extent] => Ok(Span { start, extent, step: 1 }),
+        [start, extent, step] => Ok(Span { start, extent, step }),
+        _ => Err(Trouble::Wrong(format!("{axis:?} is no [start, extent] or [start, extent, step]"))),
+    };
+    let spans = axes.iter().map(span).collect::<Result<Vec<_>, _>>()?;
+    Ok(Block::new(node, &spans)?)
 }
 
 /// Writes bytes of whole elements through the typed API.

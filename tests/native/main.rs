@@ -11,6 +11,7 @@ mod across;
 mod batch;
 mod blocks;
 mod budget;
+mod builtins;
 mod cases;
 mod contexts;
 mod deps;

@@ -8,6 +8,7 @@ mod common;
 
 mod model;
 
+use common::builtins::{check_casts, check_copies, check_fills};
 use common::case::Case;
 use common::run_case::{Outcome, run_case};
 use include_dir::{Dir, include_dir};
@@ -120,6 +121,16 @@ async fn a_device_destroyed_in_flight_settles_every_promise() {
     assert_eq!(read.await.unwrap_err().kind(), ErrorKind::DeviceLost);
     assert_eq!(lost.await.kind(), ErrorKind::DeviceLost);
     assert_eq!(context.to_host::<f32>(&x).await.unwrap_err().kind(), ErrorKind::DeviceLost);
+}
+
+/// As `tests/native/builtins.rs`, in the browser: its shader compiler and driver are others.
+#[wasm_bindgen_test]
+async fn the_kernels_that_come_with_the_crate_give_what_rust_says() {
+    let device = open(gpu::LimitsChoice::Default).await;
+    let mut wrong = check_casts(&device).await;
+    wrong.extend(check_fills(&device).await);
+    wrong.extend(check_copies(&device, 40).await);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// Two devices of one page: what waits for the other waits without blocking, and copies are recorded work.
