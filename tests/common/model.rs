@@ -8,10 +8,13 @@ mod random;
 mod work;
 
 use wgslab::{
-    Context, CtxBuffers, Device, Driver, Error, ErrorKind, Landing, PoolId, Routine, TensorNode, free_pool, host,
+    Block, Context, CtxBuffers, Device, Driver, Error, ErrorKind, Landing, PoolId, Routine, Span, TensorNode,
+    free_pool, host,
 };
 
 pub use random::{Random, make_nodes};
+
+use super::blocks::{read_block, write_block};
 
 /// One step. Indices are into the nodes, contexts and routines made so far, and into the pools made by hand.
 #[derive(Clone, Debug)]
@@ -140,6 +143,25 @@ pub enum Op {
         start: u64,
         len: u64,
     },
+    /// Stepped parts.
+    FromBlock {
+        context: usize,
+        node: usize,
+        span: Span,
+        bytes: Vec<u8>,
+    },
+    ToBlock {
+        context: usize,
+        node: usize,
+        span: Span,
+    },
+    CopyBlock {
+        context: usize,
+        from: usize,
+        from_span: Span,
+        to: usize,
+        to_span: Span,
+    },
     Finalize {
         context: usize,
     },
@@ -176,7 +198,7 @@ pub enum Op {
 }
 
 /// How many numbers `make_op` tells apart.
-pub const KINDS: u64 = 64;
+pub const KINDS: u64 = 70;
 
 /// The next step, of the kind with that number, of a program with so many contexts and routines.
 pub fn make_op(random: &mut Random, kind: u64, nodes: &[TensorNode], contexts: usize, routines: usize) -> Op {
@@ -252,8 +274,43 @@ pub fn make_op(random: &mut Random, kind: u64, nodes: &[TensorNode], contexts: u
         59 => Op::ZeroPool { pool: random.index(8), start, len: random.below(300) },
         60 => [Op::FreePool { pool: random.index(8) }, Op::FreeUnder { context, node }][random.index(2)].clone(),
         62 => Op::FreeConstants,
+        64..=65 => {
+            let span = span(random, &nodes[node]);
+            let len = u64::from(span.extent) + random.below(8) / 7;
+            Op::FromBlock { context, node, span, bytes: random.bytes(len * nodes[node].dtype().size_bytes()) }
+        }
+        66 => Op::ToBlock { context, node, span: span(random, &nodes[node]) },
+        67..=69 => {
+            let to = if random.below(3) == 0 { node } else { random.index(nodes.len()) };
+            let from_span = span(random, &nodes[node]);
+            let mut to_span = span(random, &nodes[to]);
+            if random.below(8) > 0 {
+                // As many, as close together as they must be to fit.
+                let len = nodes[to].shape()[0];
+                to_span.extent = from_span.extent;
+                while to_span.step > 1 && to_span.start + to_span.step * to_span.extent > len {
+                    to_span.step -= 1;
+                }
+                to_span.start = to_span.start.min(len.saturating_sub(to_span.extent));
+            }
+            Op::CopyBlock { context, from: node, from_span, to, to_span }
+        }
         _ => [Op::Look, Op::Trim][random.index(2)].clone(),
     }
+}
+
+/// A stepped part of a node; now and then one that does not fit.
+fn span(random: &mut Random, node: &TensorNode) -> Span {
+    let len = node.shape()[0];
+    let start = random.below(u64::from(len) + 1) as u32;
+    let end = start + random.below(u64::from(len - start) + 1) as u32;
+    let mut span = Span::stepped(start..end, 1 + random.below(4) as u32);
+    match random.below(60) {
+        0 => span.step = 0,
+        1 => span.extent += 1,
+        _ => {}
+    }
+    span
 }
 
 fn some(random: &mut Random, count: usize) -> Vec<usize> {
@@ -375,6 +432,22 @@ impl<'a, D: Driver> World<'a, D> {
             Op::InitFromOther { context, node, source } => {
                 let (to, from) = (self.context(*context), self.context(*source));
                 self.push(to.init_from_other(&nodes[*node], from).await?)
+            }
+            Op::FromBlock { context, node, span, bytes } => {
+                let node = &nodes[*node];
+                write_block(self.context(*context), node, &Block::new(node, &[*span])?, bytes)?;
+                Ok(String::new())
+            }
+            Op::ToBlock { context, node, span } => {
+                let node = &nodes[*node];
+                let bytes = read_block(self.context(*context), node, &Block::new(node, &[*span])?).await?;
+                Ok(format!("{bytes:?}"))
+            }
+            Op::CopyBlock { context, from, from_span, to, to_span } => {
+                let (from, to) = (&nodes[*from], &nodes[*to]);
+                let blocks = (Block::new(from, &[*from_span])?, Block::new(to, &[*to_span])?);
+                self.context(*context).copy_block(from, &blocks.0, to, &blocks.1)?;
+                Ok(String::new())
             }
             Op::FromForeign { context, node, bytes, into } => {
                 self.from_foreign(*context, &nodes[*node], bytes, *into).await

@@ -4,6 +4,7 @@
 //! A pool is a `Vec<u8>`; a context is a map from nodes to places; a routine is a record of what it reads and writes.
 //! What is alive is found by marking, not by counting references.
 
+mod blocks;
 mod lines;
 mod memory;
 mod moves;
@@ -238,6 +239,13 @@ impl Oracle {
                 let element = self.nodes[*node].element;
                 self.inside(*node, start * element, len * element)?;
                 Ok(format!("{:?}", self.memories[device].read(place.at(start * element), len * element)?))
+            }
+            Op::FromBlock { context, node, span, bytes } => {
+                self.write_block(self.handle(*context), *node, *span, bytes)
+            }
+            Op::ToBlock { context, node, span } => self.read_block(self.handle(*context), *node, *span),
+            Op::CopyBlock { context, from, from_span, to, to_span } => {
+                self.copy_block(self.handle(*context), (*from, *from_span), (*to, *to_span))
             }
             Op::Run { routine, amount } => match self.jobs.get(*routine) {
                 Some(job) if job.alive => self.run(*routine, *amount).map(|()| String::new()),
