@@ -14,6 +14,7 @@ mod budget;
 mod builtins;
 mod cases;
 mod contexts;
+mod cycles;
 mod deps;
 mod errors;
 mod layering;
@@ -27,6 +28,7 @@ mod registry;
 mod runner;
 mod sequence;
 mod twins;
+mod volume;
 
 use wgslab::{Access, Context, DType, Device, KernelSpec, Routine, TensorNode, gpu};
 
