@@ -41,9 +41,10 @@ impl<S: Driver> Outgoing<S> {
             }
             None => from,
         };
-        let mut outgoing = Self { runner, from, len_bytes, next: 0, staged: None, _aside: aside };
-        outgoing.stage_next()?;
-        Ok(outgoing)
+        // An empty node has a piece too: its pool must be there like any other's.
+        let next = PIECE_BYTES.min(len_bytes);
+        let staged = Some(S::stage(&runner, &[(from, next)])?);
+        Ok(Self { runner, from, len_bytes, next, staged, _aside: aside })
     }
 
     fn stage_next(&mut self) -> Result<()> {
@@ -87,17 +88,17 @@ pub(crate) fn record_across<D: Driver, S: Driver>(
 ) -> Result<D::Event> {
     let mut outgoing = Outgoing::new(source, from, len_bytes)?;
     // They land in memory that no recorded work knows, so it does not matter when.
-    let landing = PrivatePool::alloc_fresh(device, len_bytes)?;
-    let (runner, landed) = (device.runner(), landing.loc());
+    let landing = Arc::new(PrivatePool::alloc_fresh(device, len_bytes)?);
+    let (runner, arriving) = (device.runner(), landing.clone());
     let weak: Weak<D::Runner> = Arc::downgrade(runner);
     let arrival = async move {
         let mut at = 0;
         while let Some(piece) = outgoing.piece().await? {
             // Without the device nobody waits for them.
             let Some(runner) = weak.upgrade() else { return Ok(()) };
-            take(&piece, &mut at, |start, bytes| D::write_ahead(&runner, landing.loc().offset_by(start), bytes))?;
+            take(&piece, &mut at, |start, bytes| D::write_ahead(&runner, arriving.loc().offset_by(start), bytes))?;
         }
-        drop(landing);
+        drop(arriving);
         Ok(())
     };
     let name = source.name().to_owned();
@@ -107,7 +108,8 @@ pub(crate) fn record_across<D: Driver, S: Driver>(
             async move { arrival.await.map_err(|error: Error| error.context(format_args!("a copy from {name}"))) },
         ),
     )?;
-    D::copy(runner, landed, to, len_bytes)
+    // On the host driver they have arrived already: the place is kept until it is read.
+    D::copy(runner, landing.loc(), to, len_bytes)
 }
 
 impl<D: Driver> Context<D> {

@@ -104,7 +104,7 @@ fn does_something<E>(outcome: &Result<String, E>) -> bool {
 fn agree(predicted: &Result<String, Refusal>, got: &Outcome) -> bool {
     match (predicted, got) {
         (Ok(predicted), Ok(got)) => predicted == got,
-        (Err(Refusal { code, about }), Err(text)) => text.starts_with(&format!("{code}: ")) && text.contains(about),
+        (Err(refusal), Err(text)) => refusal.is(text),
         _ => false,
     }
 }
@@ -158,8 +158,8 @@ async fn compare<A: Driver, B: Driver>(
     }
     let (on_gpu, on_host) = (std::mem::take(&mut one.pools), std::mem::take(&mut other.pools));
     drop((one, other));
-    gpu.clean(&on_gpu)?;
-    host.clean(&on_host)?;
+    gpu.clean(&on_gpu).await?;
+    host.clean(&on_host).await?;
     count.programs += 1;
     Ok(())
 }

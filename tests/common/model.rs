@@ -192,6 +192,11 @@ pub enum Op {
         pool: usize,
         offset: u64,
     },
+    /// Work of one device waits for all that was recorded on another's.
+    WaitFor {
+        context: usize,
+        source: usize,
+    },
     FreeConstants,
     Trim,
     Look,
@@ -217,7 +222,7 @@ pub fn make_op(random: &mut Random, kind: u64, nodes: &[TensorNode], contexts: u
             Op::Upload { context, nodes: chosen, bytes }
         }
         12..=14 => Op::Alias { context, node },
-        15 => Op::Child { context },
+        15 => [Op::Child { context }, Op::WaitFor { context, source }][random.index(2)].clone(),
         16 => [Op::Forget { context }, Op::DropContext { context }][random.index(2)].clone(),
         17 => {
             let keep = (random.below(2) == 0).then(|| some(random, nodes.len()));
@@ -371,7 +376,7 @@ impl<'a, D: Driver> World<'a, D> {
             for (index, device) in self.devices.both.iter().enumerate() {
                 text = text.replace(device.name(), &format!("DEVICE {index}"));
             }
-            text = text.replace(self.devices.foreign.name(), "FOREIGN");
+            text = without_private(&text.replace(self.devices.foreign.name(), "FOREIGN"));
             format!("{}: {text}", error.kind().code())
         })
     }
@@ -477,6 +482,11 @@ impl<'a, D: Driver> World<'a, D> {
                 Ok(String::new())
             }
             Op::Place { context, node, pool, offset } => self.place(*context, &nodes[*node], *pool, *offset),
+            Op::WaitFor { context, source } => {
+                let event = self.context(*source).device().all_work();
+                self.context(*context).will_wait_for(&event)?;
+                Ok(String::new())
+            }
             Op::FreeConstants => {
                 let freed = self.devices.both.each_ref().map(Device::free_unused_constants);
                 Ok(format!("{freed:?}"))
@@ -509,4 +519,13 @@ fn places<D: Driver>(context: &Context<D>) -> String {
     let locs: Vec<_> = context.locs().iter().map(|(node, loc)| format!("{node}@{loc}")).collect();
     let merging = context.merge_buffer_node().map(|node| format!(" merging {node}")).unwrap_or_default();
     format!("{}{merging}", locs.join(" "))
+}
+
+/// The names of pools of the crate's own count over all devices; they are those from 0xfff00000 on.
+fn without_private(text: &str) -> String {
+    let word = |word: &str| match word.trim_end_matches(':').strip_prefix('p').map(str::parse::<u32>) {
+        Some(Ok(id)) if id >= 0xfff0_0000 => "PRIVATE".to_owned(),
+        _ => word.to_owned(),
+    };
+    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }

@@ -16,15 +16,29 @@ use wgslab::{DType, Landing, MemoryMode, TensorNode};
 use super::model::Op;
 use memory::Memory;
 
-/// A refusal: its code, and what the message must say.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A refusal: its code, and what the message must say; one of several where the step is wrong in several ways.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refusal {
-    pub code: &'static str,
-    pub about: String,
+    reasons: Vec<(&'static str, String)>,
+}
+
+impl Refusal {
+    fn add(&mut self, code: &'static str, about: impl Into<String>) {
+        self.reasons.push((code, about.into()));
+    }
+
+    fn or_ok(self) -> Result<(), Refusal> {
+        if self.reasons.is_empty() { Ok(()) } else { Err(self) }
+    }
+
+    /// Whether an error is one of those, given as `code: text`.
+    pub fn is(&self, error: &str) -> bool {
+        self.reasons.iter().any(|(code, about)| error.starts_with(&format!("{code}: ")) && error.contains(about))
+    }
 }
 
 fn refuse<T>(code: &'static str, about: impl Into<String>) -> Result<T, Refusal> {
-    Err(Refusal { code, about: about.into() })
+    Err(Refusal { reasons: vec![(code, about.into())] })
 }
 
 /// A node: facts only.
@@ -288,6 +302,7 @@ impl Oracle {
                 self.lines[child].places.insert(*node, Place { pool, offset: *offset });
                 Ok(self.keep(child))
             }
+            Op::WaitFor { context, .. } => self.live(self.handle(*context)).map(|()| String::new()),
             Op::FreeConstants => Ok(format!("{:?}", self.memories.each_mut().map(Memory::free_constants))),
             Op::Trim => Ok(String::new()),
             Op::Look => Ok(self.look()),
@@ -315,7 +330,7 @@ impl Oracle {
                 let name = &self.nodes[node].name;
                 all.push(match self.bytes(handle, node) {
                     Ok(bytes) => format!("{name} {bytes:?}"),
-                    Err(refusal) => format!("{name} {}", refusal.code),
+                    Err(refusal) => format!("{name} {}", refusal.reasons[0].0),
                 });
             }
         }

@@ -263,3 +263,27 @@ fn gradients_of_another_device_are_merged_by_recorded_work() {
     }
     assert_eq!(read(&mine, &gradient), [100 + 55; 64]);
 }
+
+#[test]
+fn a_copy_between_devices_of_the_host_driver_arrives_at_once() {
+    let open = || host::open(host::OpenOptions::default()).unwrap();
+    let (one, other, x) = (open(), open(), ints("x", 3));
+    let source = Context::root(&one).init_from_host(&x, &[1, 2, 3]).unwrap();
+    let target = Context::root(&other).init_zeros(&[&x]).unwrap();
+    let copy = target.device_to_device(&x, Landing::Node, &source).unwrap().unwrap();
+    copy.run().unwrap();
+    assert_eq!(pollster::block_on(target.to_host::<i32>(&x)).unwrap(), [1, 2, 3]);
+    let child = Context::root(&other).init_from_device(&x, &source).unwrap();
+    assert_eq!(pollster::block_on(child.to_host::<i32>(&x)).unwrap(), [1, 2, 3]);
+    assert_eq!(other.report().in_use_bytes, 2 * 256, "what it passed through is gone");
+}
+
+#[test]
+fn an_empty_node_is_not_copied_from_a_pool_that_is_gone() {
+    let (one, other, x) = (open(), open(), ints("x", 0));
+    let source = Context::root(&one).init_zeros(&[&x]).unwrap();
+    let view = source.child().build();
+    source.finalize();
+    let copied = pollster::block_on(Context::root(&other).init_from_other(&x, &view));
+    assert_eq!(copied.unwrap_err().kind(), ErrorKind::Disposed);
+}

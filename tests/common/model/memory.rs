@@ -162,7 +162,9 @@ impl<D: Driver> World<'_, D> {
 }
 
 fn look<D: Driver>(device: &Device<D>) -> String {
-    let MemoryReport { in_use_bytes, padding_bytes, pools, .. } = device.report();
+    let MemoryReport { padding_bytes, pools, .. } = device.report();
+    // What is on its way to another device is in use too, until it has arrived; in the end everything must be gone.
+    let in_use_bytes: u64 = pools.iter().map(|pool| pool.size_bytes).sum();
     let mut text = format!("next {}, {in_use_bytes} in use, {padding_bytes} padding", device.next_pool_id());
     for pool in pools {
         text.push_str(&format!("; {} {} padding {}", pool.pool_id, pool.size_bytes, pool.padding_bytes));
@@ -185,13 +187,16 @@ impl<D: Driver> Devices<D> {
     }
 
     /// Frees what programs leave behind by their nature, and says what stays that must not.
-    pub fn clean(&self, by_hand: &[(usize, PoolId)]) -> Result<(), String> {
+    pub async fn clean(&self, by_hand: &[(usize, PoolId)]) -> Result<(), String> {
         for device in &self.both {
             device.free_unused_constants();
             let _ = free_pool(device, PoolId::MERGE);
         }
         for &(device, pool_id) in by_hand {
             let _ = free_pool(&self.both[device], pool_id);
+        }
+        for device in &self.both {
+            device.await_idle().await.map_err(|error| error.to_string())?;
         }
         for device in &self.both {
             let report = device.report();

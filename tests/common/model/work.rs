@@ -63,6 +63,10 @@ impl<D: Driver> World<'_, D> {
     ) -> Result<String, Error> {
         let context = self.context(context);
         let Some(code) = self.code(context, (from, to), in_place).await? else { return Ok(NO_KERNEL.to_owned()) };
+        // What is on its way from another device is in use until it has arrived.
+        for device in &self.devices.both {
+            device.await_idle().await?;
+        }
         let forecast = context.forecast(&code)?;
         Ok(format!("{:?} {:?} {}", forecast.nodes, forecast.slab_sizes_bytes, forecast.in_use_after_bytes))
     }

@@ -29,19 +29,21 @@ impl Oracle {
         adds: bool,
         new: &mut Vec<usize>,
     ) -> Result<(), Refusal> {
-        for (node, reads, writes) in [(from, true, false), (to, adds, true)] {
-            if writes && self.nodes[node].constant {
-                return refuse("kernel-interface", &self.nodes[node].name);
-            }
+        let mut refusal = Refusal::default();
+        if self.nodes[to].constant {
+            refusal.add("kernel-interface", &self.nodes[to].name);
+        }
+        for (node, reads) in [(from, true), (to, adds)] {
             if self.lines[line].places.contains_key(&node) || new.contains(&node) {
                 continue;
             }
             if reads {
-                return refuse("unknown-node", &self.nodes[node].name);
+                refusal.add("unknown-node", &self.nodes[node].name);
+            } else {
+                new.push(node);
             }
-            new.push(node);
         }
-        Ok(())
+        refusal.or_ok()
     }
 
     /// The kernel as work, where the pools of its nodes are there.
@@ -90,7 +92,7 @@ impl Oracle {
         if !self.has_kernel(of, from, to) {
             return Ok("no kernel".to_owned());
         }
-        self.not_finalized(of)?;
+        self.live(of)?;
         let adds = in_place || from == to;
         let mut new = Vec::new();
         self.missing(of, (from, to), adds, &mut new)?;
@@ -101,7 +103,7 @@ impl Oracle {
         if self.nodes[node].dtype == DType::F16 {
             return Ok("no kernel".to_owned());
         }
-        self.not_finalized(of)?;
+        self.live(of)?;
         if self.lines[of].merging != Some(node) {
             return refuse("merge-mismatch", &self.nodes[node].name);
         }
@@ -112,10 +114,6 @@ impl Oracle {
             return refuse("unknown-node", &self.nodes[node].name);
         }
         self.link_into(of, &[], (node, node), true, true)
-    }
-
-    fn not_finalized(&self, line: usize) -> Result<(), Refusal> {
-        if self.lines[line].finalized { refuse("disposed", "was finalized") } else { Ok(()) }
     }
 
     fn link_into(
@@ -139,7 +137,7 @@ impl Oracle {
             .filter(|(from, to, _)| self.has_kernel(of, *from, *to))
             .map(|&(from, to, in_place)| (from, to, in_place || from == to))
             .collect();
-        self.not_finalized(of)?;
+        self.live(of)?;
         let mut new = Vec::new();
         for &(from, to, adds) in &kernels {
             self.missing(of, (from, to), adds, &mut new)?;
@@ -169,7 +167,7 @@ impl Oracle {
         if !self.has_kernel(of, from, to) {
             return Ok("no kernel".to_owned());
         }
-        self.not_finalized(of)?;
+        self.live(of)?;
         let mut new = Vec::new();
         self.missing(of, (from, to), in_place || from == to, &mut new)?;
         let memory = &self.memories[self.lines[of].device];
@@ -194,7 +192,7 @@ impl Oracle {
     pub(super) fn run(&mut self, index: usize, amount: i32) -> Result<(), Refusal> {
         let job = self.jobs[index].clone();
         let device = self.lines[job.context].device;
-        self.not_finalized(job.context)?;
+        self.live(job.context)?;
         self.check_waits(&job)?;
         match job.work {
             Work::Kernel { from: (from, from_place), to: (to, to_place), adds, merged } => {
@@ -208,9 +206,10 @@ impl Oracle {
             }
             Work::Copy { node, from, into } => {
                 if let Some(source) = job.source {
-                    self.not_finalized(source)?;
+                    self.live(source)?;
                 }
-                self.memories[device].copy(from, into.unwrap_or(MERGE), self.nodes[node].size())?;
+                let of = job.source.map_or(device, |source| self.lines[source].device);
+                self.copy_now((of, from), (device, into.unwrap_or(MERGE)), node)?;
                 if into.is_none() {
                     self.memories[device].tenant = Some(node);
                 }
@@ -232,7 +231,7 @@ impl Oracle {
         for (index, &(routine, _)) in steps.iter().enumerate() {
             let job = &self.jobs[routine];
             if self.waits(job).iter().any(|waits| steps[..index].iter().all(|(before, _)| before != waits)) {
-                self.not_finalized(job.context)?;
+                self.live(job.context)?;
                 return refuse("not-run", "");
             }
         }

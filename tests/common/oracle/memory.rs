@@ -105,7 +105,7 @@ impl Memory {
         Ok((placed, keep))
     }
 
-    fn within_budget(&self, wanted: u64) -> Result<(), Refusal> {
+    pub(super) fn within_budget(&self, wanted: u64) -> Result<(), Refusal> {
         match self.budget {
             Some(budget) if self.in_use() + wanted > budget => refuse("out-of-memory", budget.to_string()),
             _ => Ok(()),
@@ -117,6 +117,10 @@ impl Memory {
         let _ = self.free(pool);
         self.pools.insert(pool, Pool { bytes: vec![0; size as usize], residents: Vec::new(), keepers: 1 });
         self.next = self.next.max(pool + 1);
+    }
+
+    pub(super) fn cap(&self) -> u64 {
+        self.cap
     }
 
     pub(super) fn next(&self) -> u32 {

@@ -6,7 +6,7 @@ use super::memory::padded;
 use super::{Oracle, Place, Refusal, Work, is_merge, refuse};
 
 impl Oracle {
-    fn live(&self, line: usize) -> Result<(), Refusal> {
+    pub(super) fn live(&self, line: usize) -> Result<(), Refusal> {
         if self.lines[line].finalized { refuse("disposed", "was finalized") } else { Ok(()) }
     }
 
@@ -38,12 +38,17 @@ impl Oracle {
     /// A child that has those nodes too.
     pub(super) fn extend(&mut self, of: usize, chosen: &[usize], zeroed: bool) -> Result<usize, Refusal> {
         self.live(of)?;
+        let device = self.lines[of].device;
+        let mut refusal = Refusal::default();
         for (index, node) in chosen.iter().enumerate() {
             if self.lines[of].places.contains_key(node) || chosen[..index].contains(node) {
-                return refuse("duplicate-node", &self.nodes[*node].name);
+                refusal.add("duplicate-node", &self.nodes[*node].name);
+            }
+            if padded(self.nodes[*node].size()) > self.memories[device].cap() {
+                refusal.add("limit-exceeded", &self.nodes[*node].name);
             }
         }
-        let device = self.lines[of].device;
+        refusal.or_ok()?;
         let (placed, holds) = self.memories[device].place(&self.nodes, chosen, zeroed)?;
         let child = self.child(of);
         self.lines[child].places.extend(placed);
@@ -113,18 +118,15 @@ impl Oracle {
         into: Landing,
     ) -> Result<Option<super::Job>, Refusal> {
         let device = self.lines[to].device;
-        if device != self.lines[from].device {
-            return refuse("unsupported", "copy_from");
-        }
         self.live(to)?;
-        let (_, source) = self.place(from, node)?;
+        let source = self.place(from, node)?;
         let root = self.root(node);
-        let here = self.lines[to].places.get(&node).copied();
+        let here = self.lines[to].places.get(&node).map(|place| (device, *place));
         let into = if is_merge(into) {
             self.memories[device].reserve_merge(self.nodes[node].size())?;
             None
         } else {
-            if self.place(to, node)?.1 == source {
+            if self.place(to, node)? == source {
                 return Ok(None);
             }
             Some(self.writable(to, node)?.1)
@@ -136,7 +138,7 @@ impl Oracle {
         if into.is_none() {
             self.lines[child].merging = Some(node);
         }
-        let work = Work::Copy { node, from: source, into };
+        let work = Work::Copy { node, from: source.1, into };
         let mut job = self.behind(to, child, work, reads, writes);
         let writers = self.conflicts(from, &[root], &[]);
         job.waits_for.extend(writers);
@@ -149,11 +151,25 @@ impl Oracle {
         let child = self.extend(to, &[node], false)?;
         if let Some(job) = self.transfer(child, node, from, Landing::Node)? {
             self.check_waits(&job)?;
-            let (device, source) = self.place(from, node)?;
-            let (_, target) = self.place(child, node)?;
-            self.memories[device].copy(source, target, self.nodes[node].size())?;
+            let target = self.place(child, node)?;
+            self.copy_now(self.place(from, node)?, target, node)?;
         }
         Ok(self.keep(child))
+    }
+
+    /// Copies a node within a device, or through the host and a place of its own on the other one.
+    pub(super) fn copy_now(
+        &mut self,
+        (of, from): (usize, Place),
+        (device, to): (usize, Place),
+        node: usize,
+    ) -> Result<(), Refusal> {
+        let size = self.nodes[node].size();
+        let bytes = self.memories[of].read(from, size)?;
+        if of != device {
+            self.memories[device].within_budget(padded(size))?;
+        }
+        self.memories[device].write(to, &bytes)
     }
 
     /// Copies at once what `source` gives, to the node's place or into the merge buffer.
