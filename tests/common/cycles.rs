@@ -99,7 +99,7 @@ impl Cycles {
             if cycle + 1 == cycles.div_ceil(10) {
                 figures.warm = self.settle().await;
             }
-            if cycle % 64 == 0 {
+            if cycle.is_multiple_of(64) {
                 self.device.ready().await.unwrap();
             }
         }
@@ -132,7 +132,7 @@ impl Cycles {
             routine.run_values(&[amount]).unwrap();
             figures.runs += 1;
         }
-        if cycle % 101 == 0 {
+        if cycle.is_multiple_of(101) {
             check(routines.last().unwrap(), amount).await;
             figures.checked += 1;
         }

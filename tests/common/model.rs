@@ -455,7 +455,7 @@ impl<'a, D: Driver> World<'a, D> {
                 Ok(String::new())
             }
             Op::FromForeign { context, node, bytes, into } => {
-                self.from_foreign(*context, &nodes[*node], bytes, *into).await
+                self.copy_foreign(*context, &nodes[*node], bytes, *into).await
             }
             Op::ToForeign { context, node } => self.to_foreign(*context, &nodes[*node]).await,
             Op::Run { routine, amount } => self.run(*routine, *amount),

@@ -403,8 +403,8 @@ impl Oracle {
                 next = self.lines[line].parent;
             }
         }
-        for line in 0..reached.len() {
-            if !reached[line] {
+        for (line, reached) in reached.into_iter().enumerate() {
+            if !reached {
                 self.finalize(line);
             }
         }

@@ -56,7 +56,7 @@ impl<D: Driver> World<'_, D> {
         Ok(format!("{bytes:?}"))
     }
 
-    pub(super) async fn from_foreign(
+    pub(super) async fn copy_foreign(
         &mut self,
         context: usize,
         node: &TensorNode,

@@ -5,6 +5,9 @@ use wgslab::{Access, Code, Context, DType, Driver, Error, Landing, Routine, Sequ
 use super::World;
 use super::kernels::kernel;
 
+/// A routine of a sequence, with its statics.
+type Step<'a, D> = (&'a Routine<D>, &'a [(&'a str, i32)]);
+
 /// What a step gives that would link a kernel which cannot be.
 const NO_KERNEL: &str = "no kernel";
 
@@ -101,7 +104,7 @@ impl<D: Driver> World<'_, D> {
 
     pub(super) fn sequence(&self, steps: &[(usize, i32)], times: u32) -> Result<String, Error> {
         let given: Vec<_> = steps.iter().map(|&(_, amount)| [("amount", amount)]).collect();
-        let mut recorded: Vec<(&Routine<D>, &[(&str, i32)])> = Vec::new();
+        let mut recorded: Vec<Step<'_, D>> = Vec::new();
         for (&(routine, _), given) in steps.iter().zip(&given) {
             let Some(Some(routine)) = self.routines.get(routine) else { return Ok("no routine".to_owned()) };
             recorded.push((routine, if routine.bindings().is_empty() { &[] } else { given }));

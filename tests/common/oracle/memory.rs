@@ -32,6 +32,11 @@ pub(super) struct Memory {
     pub(super) tenant: Option<usize>,
 }
 
+/// Sizes of segments, and for each node its segment and offset.
+type Plan = (Vec<u64>, Vec<(usize, u64)>);
+/// Places of nodes, and the pools to keep for them.
+type Placed = (Vec<(usize, Place)>, Vec<u32>);
+
 /// Bytes with padding: an empty node has a place of its own.
 pub(super) fn padded(size: u64) -> u64 {
     size.max(1).div_ceil(ALIGNMENT) * ALIGNMENT
@@ -47,7 +52,7 @@ impl Memory {
     }
 
     /// Segment sizes, and for each node its segment and offset: in order, a new segment where the cap would be crossed.
-    pub(super) fn plan(&self, nodes: &[Node], chosen: &[usize]) -> Result<(Vec<u64>, Vec<(usize, u64)>), Refusal> {
+    pub(super) fn plan(&self, nodes: &[Node], chosen: &[usize]) -> Result<Plan, Refusal> {
         let (mut sizes, mut places) = (Vec::<u64>::new(), Vec::new());
         for &node in chosen {
             let size = padded(nodes[node].size());
@@ -66,12 +71,7 @@ impl Memory {
 
     /// Places new nodes: working ones first, then constants that the device does not have; then those that it has. Gives
     /// their places and the pools to keep. A refusal changes nothing.
-    pub(super) fn place(
-        &mut self,
-        nodes: &[Node],
-        chosen: &[usize],
-        zeroed: bool,
-    ) -> Result<(Vec<(usize, Place)>, Vec<u32>), Refusal> {
+    pub(super) fn place(&mut self, nodes: &[Node], chosen: &[usize], zeroed: bool) -> Result<Placed, Refusal> {
         let (constants, working): (Vec<_>, Vec<_>) = chosen.iter().partition(|&&node| nodes[node].constant);
         let (known, new): (Vec<_>, Vec<_>) = constants.into_iter().partition(|node| self.constants.contains_key(node));
         let planned = [(self.plan(nodes, &working)?, working), (self.plan(nodes, &new)?, new.clone())];
