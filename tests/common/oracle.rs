@@ -31,6 +31,12 @@ impl Refusal {
         if self.reasons.is_empty() { Ok(()) } else { Err(self) }
     }
 
+    /// One of these reasons, or of another's.
+    fn or(mut self, other: Result<(), Refusal>) -> Self {
+        self.reasons.extend(other.err().into_iter().flat_map(|other| other.reasons));
+        self
+    }
+
     /// Whether an error is one of those, given as `code: text`.
     pub fn is(&self, error: &str) -> bool {
         self.reasons.iter().any(|(code, about)| error.starts_with(&format!("{code}: ")) && error.contains(about))

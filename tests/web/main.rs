@@ -6,6 +6,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod cycles;
 mod model;
 
 use common::builtins::{check_casts, check_copies, check_fills};

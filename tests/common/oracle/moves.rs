@@ -48,7 +48,12 @@ impl Oracle {
                 refusal.add("limit-exceeded", &self.nodes[*node].name);
             }
         }
-        refusal.or_ok()?;
+        if let Err(refused) = refusal.or_ok() {
+            // Nodes that fit may be over the budget all the same.
+            let sizes = chosen.iter().map(|&node| padded(self.nodes[node].size()));
+            let fitting: u64 = sizes.filter(|&size| size <= self.memories[device].cap()).sum();
+            return Err(refused.or(self.memories[device].within_budget(fitting)));
+        }
         let (placed, holds) = self.memories[device].place(&self.nodes, chosen, zeroed)?;
         let child = self.child(of);
         self.lines[child].places.extend(placed);
