@@ -120,13 +120,13 @@ async function wasmToPkg() {
   return true;
 }
 
-/** www/lib and the wasm-bindgen glue in one module, its types, and the wasm that it finds by `import.meta.url`. */
+/** The entry points over one module of www/lib and the glue, the types, and the wasm found by `import.meta.url`. */
 async function library() {
-  const entry = join(ROOT, "www/lib/index.ts");
-  if (!existsSync(entry)) throw new Failure(`build: ${entry} is missing`);
+  const entries = ["index.ts", "low-level.ts"].map((file) => join(ROOT, "www/lib", file));
+  for (const entry of entries) if (!existsSync(entry)) throw new Failure(`build: ${entry} is missing`);
   await rm(DIST, { recursive: true, force: true });
   await mkdir(DIST, { recursive: true });
-  await bundle([entry], DIST);
+  await bundle(entries, DIST, { splitting: true });
   await cp(join(PKG, "wgslab_bg.wasm"), join(DIST, "wgslab_bg.wasm"));
   await must(process.execPath, [join(ROOT, "node_modules/typescript/bin/tsc"), "-p", "tsconfig.build.json"]);
 }

@@ -10,10 +10,11 @@ const TARGET = "es2022";
  *
  * @param {string[]} entryPoints
  * @param {string} outdir
- * @param {{ packageUrl?: string, sourcemap?: boolean }} [options] `packageUrl`: where pages find the built package;
- *   the package's source is then never bundled into a page, so that pages run exactly what is published
+ * @param {{ packageUrl?: string, sourcemap?: boolean, splitting?: boolean }} [options] `packageUrl`: where pages find the
+ *   built package; the package's source is then never bundled into a page, so that pages run exactly what is published.
+ *   `splitting`: what entry points have in common becomes a module of its own, and so exists once at run time
  */
-export async function bundle(entryPoints, outdir, { packageUrl, sourcemap = true } = {}) {
+export async function bundle(entryPoints, outdir, { packageUrl, sourcemap = true, splitting = false } = {}) {
   const esbuild = await import("esbuild");
   try {
     await esbuild.build({
@@ -23,6 +24,8 @@ export async function bundle(entryPoints, outdir, { packageUrl, sourcemap = true
       format: "esm",
       target: TARGET,
       sourcemap,
+      splitting,
+      chunkNames: "shared-[hash]",
       legalComments: "none",
       loader: { ".wgsl": "text" },
       plugins: packageUrl ? [builtPackage(packageUrl)] : [],
@@ -49,12 +52,16 @@ export async function bundleText(text, { packageUrl }) {
   return outputFiles[0].text;
 }
 
-/** `import … from "wgslab"`, or from www/lib/index, becomes an import of the built package. */
+/** `import … from "wgslab"`, or from www/lib/index, becomes an import of the built package; so do its other entry points. */
 function builtPackage(packageUrl) {
   return {
     name: "built-package",
     setup(build) {
       build.onResolve({ filter: /^wgslab$|\/lib\/index(\.[jt]s)?$/ }, () => ({ path: packageUrl, external: true }));
+      build.onResolve({ filter: /^wgslab\/low-level$/ }, () => ({
+        path: packageUrl.replace(/index\.js$/, "low-level.js"),
+        external: true,
+      }));
     },
   };
 }

@@ -4,17 +4,18 @@ use js_sys::{Array, Promise, Uint8Array};
 use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
+use crate::backend::merge::Landing;
 use crate::context::Context;
 use crate::driver::Driver;
 use crate::driver::bytes::Bytes;
 use crate::driver::gpu::{Gpu, GpuReadback};
 use crate::driver::host::{Host, HostReadback};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::node::TensorNode;
 use crate::transfer::check_len;
 use crate::web::error::{bad_argument, js, plain, promise};
-use crate::web::node::{RawNode, nodes};
+use crate::web::node::{RawNode, ctx_buffers, nodes, shared};
 use crate::web::routine::{RawCode, RawRoutine};
 use crate::web::{On, map_on, on};
 
@@ -143,17 +144,134 @@ impl RawContext {
         plain(&placed)
     }
 
+    /// Every node, in the order of `locs`.
+    pub fn nodes(&self) -> Vec<RawNode> {
+        let locs = on!(&self.on, context => context.locs());
+        locs.into_iter().map(|(node, _)| RawNode { node }).collect()
+    }
+
+    /// A child that has these views too.
+    pub fn alias(&self, #[wasm_bindgen(unchecked_param_type = "RawNode[]")] list: Array) -> JsResult<RawContext> {
+        let alias = || {
+            let nodes = nodes(&list)?;
+            let views: Vec<_> = nodes.iter().collect();
+            Ok(Self::new(map_on!(&self.on, context => context.alias(&views)?)))
+        };
+        js(alias())
+    }
+
     /// Links a code; resolves with a `RawRoutine`.
     #[wasm_bindgen(unchecked_return_type = "Promise<RawRoutine>")]
     pub fn link(&self, code: &RawCode) -> Promise {
-        let On::Gpu(context) = &self.on else { return promise::<JsValue>(async { Err(other_driver()) }) };
-        let (context, code) = (context.clone(), code.code.clone());
-        promise(async move { context.link(&code).await.map(|routine| RawRoutine { routine }) })
+        let (context, code) = (self.on.clone(), code.code.clone());
+        promise(async move {
+            let routine = gpu(&context)?.link(&code).await?;
+            Ok(RawRoutine { on: On::Gpu(routine) })
+        })
     }
 
-    /// A child with the same nodes.
-    pub fn child(&self) -> RawContext {
-        Self::new(map_on!(&self.on, context => context.child().build()))
+    /// Links codes, one behind the other; resolves with the `RawRoutine`s.
+    #[wasm_bindgen(js_name = linkBatch, unchecked_return_type = "Promise<RawRoutine[]>")]
+    pub fn link_batch(&self, #[wasm_bindgen(unchecked_param_type = "RawCode[]")] list: Array) -> Promise {
+        let (context, codes) = (self.on.clone(), shared::<RawCode>(&list));
+        promise(async move {
+            let codes = codes?;
+            let codes: Vec<_> = codes.iter().map(|raw| &raw.code).collect();
+            let routines = gpu(&context)?.link_batch(&codes).await?;
+            Ok(routines
+                .into_iter()
+                .map(|routine| JsValue::from(RawRoutine { on: On::Gpu(routine) }))
+                .collect::<Array>())
+        })
+    }
+
+    /// What linking a code would allocate.
+    pub fn forecast(&self, code: &RawCode) -> JsResult<JsValue> {
+        js(gpu(&self.on).and_then(|context| context.forecast(&code.code)).map(|forecast| plain(&forecast)))
+    }
+
+    /// A routine that copies a node from a context of the same device to this one, or into the merge buffer.
+    #[wasm_bindgen(js_name = deviceToDevice)]
+    pub fn device_to_device(&self, node: &RawNode, merge: bool, source: &RawContext) -> JsResult<Option<RawRoutine>> {
+        let (node, into) = (&node.node, landing(merge));
+        js(match (&self.on, &source.on) {
+            (On::Gpu(to), On::Gpu(from)) => to.device_to_device(node, into, from).map(|copy| copy.map(On::Gpu)),
+            (On::Host(to), On::Host(from)) => to.device_to_device(node, into, from).map(|copy| copy.map(On::Host)),
+            _ => Err(two_drivers()),
+        })
+        .map(|copy| copy.map(|on| RawRoutine { on }))
+    }
+
+    /// A child that has a node too, with the bytes that it has in a context of the same device.
+    #[wasm_bindgen(js_name = initFromDevice)]
+    pub fn init_from_device(&self, node: &RawNode, source: &RawContext) -> JsResult<RawContext> {
+        js(match (&self.on, &source.on) {
+            (On::Gpu(to), On::Gpu(from)) => to.init_from_device(&node.node, from).map(On::Gpu),
+            (On::Host(to), On::Host(from)) => to.init_from_device(&node.node, from).map(On::Host),
+            _ => Err(two_drivers()),
+        })
+        .map(Self::new)
+    }
+
+    /// Copies a node from a context of any device to this one, or into the merge buffer; resolves with the sequence
+    /// number of the event.
+    #[wasm_bindgen(js_name = copyFrom, unchecked_return_type = "Promise<number>")]
+    pub fn copy_from(&self, node: &RawNode, merge: bool, source: &RawContext) -> Promise {
+        let (node, into) = (node.node.clone(), landing(merge));
+        on!(self.on.clone(), to => on!(source.on.clone(), from => {
+            promise(async move { to.copy_from(&node, into, &from).await.map(|event| event.seq() as f64) })
+        }))
+    }
+
+    /// A child that has a node too, with the bytes that it has in a context of any device; resolves with a `RawContext`.
+    #[wasm_bindgen(js_name = initFromOther, unchecked_return_type = "Promise<RawContext>")]
+    pub fn init_from_other(&self, node: &RawNode, source: &RawContext) -> Promise {
+        let node = node.node.clone();
+        on!(source.on.clone(), from => match self.on.clone() {
+            On::Gpu(to) => promise(async move { Ok(Self::new(On::Gpu(to.init_from_other(&node, &from).await?))) }),
+            On::Host(to) => promise(async move { Ok(Self::new(On::Host(to.init_from_other(&node, &from).await?))) }),
+        })
+    }
+
+    /// The node that the merge buffer will hold when the work through this context is done.
+    #[wasm_bindgen(js_name = mergeBufferNode)]
+    pub fn merge_buffer_node(&self) -> Option<RawNode> {
+        on!(&self.on, context => context.merge_buffer_node().map(|node| RawNode { node: node.clone() }))
+    }
+
+    /// A child; its nodes are the same without `list`, its merge buffer's node without `sets_merge`.
+    pub fn child(
+        &self,
+        #[wasm_bindgen(unchecked_param_type = "RawNode[] | undefined")] list: Option<Array>,
+        pools: Vec<u32>,
+        offsets: Vec<f64>,
+        sets_merge: bool,
+        merge: Option<RawNode>,
+    ) -> JsResult<RawContext> {
+        let merge = merge.map(|raw| raw.node);
+        let child = || {
+            let buffers = list.map(|list| ctx_buffers(&list, &pools, &offsets)).transpose()?;
+            Ok(Self::new(map_on!(&self.on, context => {
+                let mut builder = context.child();
+                if let Some(buffers) = buffers {
+                    builder = builder.ctx_buffers(buffers);
+                }
+                if sets_merge {
+                    builder = builder.merge_buffer_node(merge);
+                }
+                builder.build()
+            })))
+        };
+        js(child())
+    }
+
+    /// The context that this one extends.
+    pub fn parent(&self) -> Option<RawContext> {
+        match &self.on {
+            On::Gpu(context) => context.parent().cloned().map(On::Gpu),
+            On::Host(context) => context.parent().cloned().map(On::Host),
+        }
+        .map(Self::new)
     }
 
     /// Frees what the context minted.
@@ -168,11 +286,20 @@ impl RawContext {
     }
 }
 
-fn other_driver() -> Error {
-    Error::new(
-        ErrorKind::KernelInterface,
-        "the code was compiled for a device of another driver; compile it for this one",
-    )
+/// A context that kernels can be linked into.
+fn gpu(on: &On<Context<Gpu>, Context<Host>>) -> Result<&Context<Gpu>> {
+    match on {
+        On::Gpu(context) => Ok(context),
+        On::Host(_) => Err(two_drivers()),
+    }
+}
+
+fn two_drivers() -> Error {
+    bad_argument("context", &["it is of another driver"])
+}
+
+fn landing(merge: bool) -> Landing {
+    if merge { Landing::MergeBuffer } else { Landing::Node }
 }
 
 fn seq<D: Driver>(event: Result<Event<D>>) -> Result<f64> {

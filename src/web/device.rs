@@ -5,16 +5,17 @@ use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
 use crate::context::Context;
-use crate::device::pools::{alloc_pool, free_pool, memset_zero};
-use crate::device::{Device, open};
+use crate::device::Device;
+use crate::device::pools::{alloc_pool, free_pool, memset_zero, pool_size_bytes, resolve_pool};
+use crate::driver::Driver;
 use crate::driver::gpu::{self, Gpu, LimitsChoice, PowerPreference};
 use crate::driver::host::{self, Host};
 use crate::error::{Error, ErrorKind, Result};
-use crate::node::MemoryMode;
-use crate::slab::loc::PoolId;
+use crate::slab::loc::{BufferLoc, PoolId};
+use crate::web::borrow::around;
 use crate::web::context::RawContext;
 use crate::web::error::{bad_argument, js, plain, promise};
-use crate::web::node::nodes;
+use crate::web::node::{RawNode, ctx_buffers, mode, nodes};
 use crate::web::routine::RawCode;
 use crate::web::{On, map_on, on};
 use crate::wgsl::spec::KernelSpec;
@@ -40,13 +41,17 @@ fn bad_option(name: &str, value: &str, choices: &str) -> Error {
     Error::new(ErrorKind::Unsupported, ["option ", name, ": \"", value, "\"; use ", choices].concat())
 }
 
-async fn open_with(options: &JsValue) -> Result<On<Device<Gpu>, Device<Host>>> {
-    let text = |key| field(options, key).as_string();
-    let bytes = |key| field(options, key).as_f64().map(|bytes| bytes.max(0.0) as u64);
+async fn open_with(options_object: &JsValue) -> Result<On<Device<Gpu>, Device<Host>>> {
+    let text = |key| field(options_object, key).as_string();
+    let bytes = |key| field(options_object, key).as_f64().map(|bytes| bytes.max(0.0) as u64);
     let segment_cap_bytes = bytes("segmentCapBytes");
     let memory_budget_bytes = bytes("memoryBudgetBytes");
+    let ordinal = bytes("ordinal").unwrap_or(0) as u32;
     match text("driver").as_deref() {
-        Some("host") => open::open_host(host::OpenOptions { segment_cap_bytes, memory_budget_bytes }).map(On::Host),
+        Some("host") => {
+            let (dev, runner) = host::open(&host::OpenOptions { segment_cap_bytes, memory_budget_bytes })?;
+            Ok(On::Host(Device::new(dev, runner, ordinal)))
+        }
         None | Some("gpu") => {
             let limits = match text("limits").as_deref() {
                 None | Some("adapter") => LimitsChoice::Adapter,
@@ -58,16 +63,12 @@ async fn open_with(options: &JsValue) -> Result<On<Device<Gpu>, Device<Host>>> {
                 _ => PowerPreference::HighPerformance,
             };
             let heap_bytes = bytes("heapBytes");
-            open::open_gpu(gpu::OpenOptions {
-                ordinal: None,
-                limits,
-                power_preference,
-                segment_cap_bytes,
-                heap_bytes,
-                memory_budget_bytes,
-            })
-            .await
-            .map(On::Gpu)
+            let options =
+                gpu::OpenOptions { ordinal: None, limits, power_preference, segment_cap_bytes, heap_bytes, memory_budget_bytes };
+            let own = field(options_object, "device");
+            let opening = gpu::open::open(options, !own.is_undefined());
+            let (dev, runner) = if own.is_undefined() { opening.await? } else { around(&own, opening).await? };
+            Ok(On::Gpu(Device::new(dev, runner, ordinal)))
         }
         Some(other) => Err(bad_option("driver", other, "gpu or host")),
     }
@@ -188,6 +189,21 @@ impl RawDevice {
         RawContext::new(map_on!(&self.on, device => Context::root(device)))
     }
 
+    /// A context without a parent, with those locations.
+    #[wasm_bindgen(js_name = contextWith)]
+    pub fn context_with(
+        &self,
+        #[wasm_bindgen(unchecked_param_type = "RawNode[]")] list: Array,
+        pools: Vec<u32>,
+        offsets: Vec<f64>,
+    ) -> std::result::Result<RawContext, JsValue> {
+        let root = || {
+            let buffers = ctx_buffers(&list, &pools, &offsets)?;
+            Ok(RawContext::new(map_on!(&self.on, device => Context::builder(device).ctx_buffers(buffers).build())))
+        };
+        js(root())
+    }
+
     /// Compiles a raw kernel; `nodes[i]` is the node of `spec.tensors[i]`. Resolves with a `RawCode`.
     #[wasm_bindgen(unchecked_return_type = "Promise<RawCode>")]
     pub fn compile(
@@ -197,26 +213,82 @@ impl RawDevice {
         spec: JsValue,
         #[wasm_bindgen(unchecked_param_type = "RawNode[]")] nodes: Array,
     ) -> Promise {
-        let spec = kernel_spec(name, wgsl, &spec, &nodes);
-        match &self.on {
-            On::Gpu(device) => {
-                let device = device.clone();
-                promise(async move { device.compile(spec?).await.map(|code| RawCode { code }) })
+        let (device, spec) = (self.on.clone(), kernel_spec(name, wgsl, &spec, &nodes));
+        promise(async move {
+            match &device {
+                On::Gpu(device) => device.compile(spec?).await.map(|code| RawCode { code }),
+                On::Host(device) => Err(refused(device.compile(spec?).await.err())),
             }
-            On::Host(device) => {
-                let device = device.clone();
-                // Without a twin, which JavaScript cannot give, the host driver says why it refuses.
-                promise::<JsValue>(async move {
-                    device.compile(spec?).await.and_then(|_| Err(Error::bug("a code without a twin")))
-                })
-            }
-        }
+        })
+    }
+
+    /// Compiles raw kernels: `[name, wgsl, spec, nodes]` each. Resolves with the `RawCode`s.
+    #[wasm_bindgen(js_name = compileBatch, unchecked_return_type = "Promise<RawCode[]>")]
+    pub fn compile_batch(&self, kernels: Array) -> Promise {
+        let text = |kernel: &Array, at| kernel.get(at).as_string().unwrap_or_default();
+        let spec = |kernel: JsValue| {
+            let kernel: Array = kernel.unchecked_into();
+            kernel_spec(text(&kernel, 0), text(&kernel, 1), &kernel.get(2), &Array::from(&kernel.get(3)))
+        };
+        let (device, specs) = (self.on.clone(), kernels.iter().map(spec).collect::<Result<Vec<_>>>());
+        promise(async move {
+            let codes = match &device {
+                On::Gpu(device) => device.compile_batch(specs?).await?,
+                On::Host(device) => match specs?.pop() {
+                    Some(spec) => return Err(refused(device.compile(spec).await.err())),
+                    None => Vec::new(),
+                },
+            };
+            Ok(codes.into_iter().map(|code| JsValue::from(RawCode { code })).collect::<Array>())
+        })
     }
 
     /// Frees the constants that no context uses; gives their bytes.
     #[wasm_bindgen(js_name = freeUnusedConstants)]
     pub fn free_unused_constants(&self) -> f64 {
         on!(&self.on, device => device.free_unused_constants() as f64)
+    }
+
+    /// Gives back to the system what holds no slab; gives the bytes.
+    pub fn trim(&self) -> std::result::Result<f64, JsValue> {
+        js(on!(&self.on, device => device.trim().map(|bytes| bytes as f64)))
+    }
+
+    /// The sequence number of the last work that writes to a node.
+    #[wasm_bindgen(js_name = updatingFor)]
+    pub fn updating_for(&self, node: &RawNode) -> Option<f64> {
+        on!(&self.on, device => device.updating_for(node.node.id()).map(|event| event.seq() as f64))
+    }
+
+    /// The fields of the record.
+    pub fn record(&self) -> JsValue {
+        plain(&on!(&self.on, device => record(device)))
+    }
+
+    /// The node that the merge buffer holds.
+    #[wasm_bindgen(js_name = mergeBufferNode)]
+    pub fn merge_buffer_node(&self) -> Option<RawNode> {
+        on!(&self.on, device => device.merge_buffer()).map(|(node, _)| RawNode { node })
+    }
+
+    /// What is behind a location: the `GPUBuffer`, or the pool's id on the host driver, and the offset there.
+    #[wasm_bindgen(js_name = resolvePool)]
+    pub fn resolve_pool(&self, pool_id: u32, offset: f64) -> std::result::Result<Array, JsValue> {
+        let loc = BufferLoc { pool_id: PoolId(pool_id), offset: offset as u64 };
+        let resolved = match &self.on {
+            On::Gpu(device) => resolve_pool(device, loc).map(|slab| {
+                let buffer = slab.slab.as_webgpu().map(|buffer| JsValue::clone(buffer.as_ref()));
+                (buffer.unwrap_or_default(), slab.offset)
+            }),
+            On::Host(device) => resolve_pool(device, loc).map(|slab| (slab.slab.0.into(), slab.offset)),
+        };
+        js(resolved.map(|(slab, offset)| Array::of2(&slab, &(offset as f64).into())))
+    }
+
+    /// Bytes of the slab of a pool.
+    #[wasm_bindgen(js_name = poolSizeBytes)]
+    pub fn pool_size_bytes(&self, pool_id: u32) -> std::result::Result<f64, JsValue> {
+        js(on!(&self.on, device => pool_size_bytes(device, PoolId(pool_id)).map(|bytes| bytes as f64)))
     }
 
     /// Allocates the slab of a pool.
@@ -226,9 +298,9 @@ impl RawDevice {
         pool_id: u32,
         size_bytes: f64,
         alignment: f64,
-        mode: Option<String>,
+        mode_name: Option<String>,
     ) -> std::result::Result<(), JsValue> {
-        let mode = mode.map(|mode| if mode == "constant" { MemoryMode::Constant } else { MemoryMode::OnDevice });
+        let mode = js(mode_name.map(|name| mode(Some(&name))).transpose())?;
         js(on!(&self.on, device => alloc_pool(device, PoolId(pool_id), size_bytes as u64, alignment as u64, mode)))
     }
 
@@ -251,6 +323,38 @@ impl RawDevice {
     }
 }
 
+/// Without a twin, which JavaScript cannot give, the host driver says why it refuses.
+fn refused(said: Option<Error>) -> Error {
+    said.unwrap_or_else(|| Error::bug("a code without a twin"))
+}
+
+/// The fields of a device's record.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DeviceRecord {
+    ordinal: u32,
+    device_id: u32,
+    frees_explicitly: bool,
+    next_pool_id: u32,
+    merge_buffer_capacity: u64,
+    updating_for_merge_buffer: Option<u64>,
+    /// Node, pool, offset.
+    constant_buffer_cache: Vec<(u32, u32, u64)>,
+}
+
+fn record<D: Driver>(device: &Device<D>) -> DeviceRecord {
+    let constants = device.constant_buffer_cache().into_iter();
+    DeviceRecord {
+        ordinal: device.ordinal(),
+        device_id: device.device_id().0,
+        frees_explicitly: D::FREES_EXPLICITLY,
+        next_pool_id: device.next_pool_id().0,
+        merge_buffer_capacity: device.merge_buffer_capacity(),
+        updating_for_merge_buffer: device.updating_for_merge_buffer().map(|event| event.seq()),
+        constant_buffer_cache: constants.map(|(node, loc)| (node.0, loc.pool_id.0, loc.offset)).collect(),
+    }
+}
+
 fn kernel_spec(name: String, text: String, spec: &JsValue, list: &Array) -> Result<KernelSpec> {
     let nodes = nodes(list)?;
     let tensors = Array::from(&field(spec, "tensors"));
@@ -263,8 +367,9 @@ fn kernel_spec(name: String, text: String, spec: &JsValue, list: &Array) -> Resu
     let mut spec = KernelSpec::new(name, text).statics(strings("statics")).grid([groups(0), groups(1), groups(2)]);
     for (tensor, node) in tensors.iter().zip(&nodes) {
         let name = field(&tensor, "name").as_string().unwrap_or_else(|| node.label().to_owned());
-        let access = field(&tensor, "access").as_string().unwrap_or_default();
-        spec = spec.tensor(name, node, access.parse()?);
+        let access = field(&tensor, "access").as_string().unwrap_or_default().parse()?;
+        let merged = field(&tensor, "merged").is_truthy();
+        spec = if merged { spec.merge_tensor(name, node) } else { spec.tensor(name, node, access) };
     }
     Ok(spec)
 }

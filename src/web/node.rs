@@ -4,9 +4,11 @@ use js_sys::Array;
 use wasm_bindgen::convert::TryFromJsValue;
 use wasm_bindgen::prelude::*;
 
+use crate::context::CtxBuffers;
 use crate::dtype::DType;
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::node::{MemoryMode, TensorNode};
+use crate::slab::loc::{BufferLoc, PoolId};
 use crate::web::error::{bad_argument, js};
 
 /// A tensor node.
@@ -30,16 +32,7 @@ impl RawNode {
     }
 
     fn make(label: String, dtype: &str, shape: Vec<u32>, mode: Option<&str>) -> Result<RawNode> {
-        let dtype: DType = dtype.parse()?;
-        let mode = match mode {
-            None | Some("on_device") => MemoryMode::OnDevice,
-            Some("constant") => MemoryMode::Constant,
-            Some(other) => {
-                let message = format!("unknown memory mode \"{other}\"; use on_device or constant");
-                return Err(crate::error::Error::new(ErrorKind::Unsupported, message));
-            }
-        };
-        Ok(RawNode { node: TensorNode::with_mode(label, dtype, shape, mode) })
+        Ok(RawNode { node: TensorNode::with_mode(label, dtype.parse::<DType>()?, shape, self::mode(mode)?) })
     }
 
     /// The identity.
@@ -66,14 +59,29 @@ impl RawNode {
         self.node.shape().to_vec()
     }
 
-    /// Bytes of its elements.
-    #[wasm_bindgen(getter, js_name = byteLength)]
-    pub fn byte_length(&self) -> f64 {
-        self.node.size_bytes() as f64
+    /// The memory mode: `on_device` or `constant`.
+    #[wasm_bindgen(getter)]
+    pub fn mode(&self) -> String {
+        mode_name(self.node.mode()).to_owned()
     }
 
-    /// Another handle of the same node. Lists of nodes are read through it, since passing a handle by value would take
-    /// it away from its owner.
+    /// A part of this node as a node of its own, from element `start` on.
+    pub fn view(&self, label: String, start: f64, shape: Vec<u32>) -> RawNode {
+        RawNode { node: TensorNode::view(label, &self.node, start as u64, shape) }
+    }
+
+    /// What it is a view of.
+    pub fn base(&self) -> Option<RawNode> {
+        self.node.base().map(|(base, _)| RawNode { node: base.clone() })
+    }
+
+    /// The element of its base at which it starts.
+    #[wasm_bindgen(getter)]
+    pub fn start(&self) -> f64 {
+        self.node.base().map_or(0.0, |(_, start)| start as f64)
+    }
+
+    /// Another handle of the same node: see `shared`.
     pub fn share(&self) -> RawNode {
         self.clone()
     }
@@ -86,14 +94,37 @@ extern "C" {
     fn share(this: &Shared) -> std::result::Result<JsValue, JsValue>;
 }
 
-/// The nodes of a JavaScript array of `RawNode`s, which stay their owner's.
+/// What is behind the handles of a JavaScript array, which stay their owner's: passing a handle by value would take it
+/// away, so each gives another of its own.
+pub(super) fn shared<T: TryFromJsValue>(array: &Array) -> Result<Vec<T>> {
+    let take =
+        |item: JsValue| item.unchecked_into::<Shared>().share().ok().and_then(|other| T::try_from_js_value(other).ok());
+    array.iter().map(|item| take(item).ok_or_else(|| bad_argument("list", &["an item is no live handle"]))).collect()
+}
+
+/// The nodes of a JavaScript array of `RawNode`s.
 pub(super) fn nodes(array: &Array) -> Result<Vec<TensorNode>> {
-    array
-        .iter()
-        .map(|item| {
-            let shared = item.unchecked_into::<Shared>().share();
-            let raw = shared.ok().and_then(|value| RawNode::try_from_js_value(value).ok());
-            raw.map(|raw| raw.node).ok_or_else(|| bad_argument("list of nodes", &["an item is not a live RawNode"]))
-        })
-        .collect()
+    Ok(shared::<RawNode>(array)?.into_iter().map(|raw| raw.node).collect())
+}
+
+/// The nodes and locations of a context that is made by hand.
+pub(super) fn ctx_buffers(list: &Array, pools: &[u32], offsets: &[f64]) -> Result<CtxBuffers> {
+    let locs =
+        pools.iter().zip(offsets).map(|(&pool, &offset)| BufferLoc { pool_id: PoolId(pool), offset: offset as u64 });
+    Ok(nodes(list)?.into_iter().zip(locs).map(|(node, loc)| (node.id(), (node, loc))).collect())
+}
+
+/// The memory mode of that name; `on_device` for none.
+pub(super) fn mode(name: Option<&str>) -> Result<MemoryMode> {
+    let modes = [MemoryMode::OnDevice, MemoryMode::Constant];
+    let Some(name) = name else { return Ok(MemoryMode::default()) };
+    let found = modes.into_iter().find(|mode| mode_name(*mode) == name);
+    found.ok_or_else(|| bad_argument("memory mode", &[name]))
+}
+
+fn mode_name(mode: MemoryMode) -> &'static str {
+    match mode {
+        MemoryMode::OnDevice => "on_device",
+        MemoryMode::Constant => "constant",
+    }
 }

@@ -1,15 +1,24 @@
-//! Codes and routines. They are the gpu driver's: a kernel runs on the host driver by its twin, a Rust function, which
-//! JavaScript cannot give.
+//! Codes, routines and sequences. Codes are the gpu driver's: a kernel runs on the host driver by its twin, a Rust
+//! function, which JavaScript cannot give. Routines are of either driver, since copies are routines.
 
+use std::cell::Cell;
+
+use js_sys::{Array, Int32Array};
 use wasm_bindgen::prelude::*;
 
 use crate::backend::compile::Code;
 use crate::backend::routine::Routine;
+use crate::backend::sequence::Sequence;
+use crate::driver::Driver;
 use crate::driver::gpu::Gpu;
-use crate::node::TensorNode;
-use crate::web::On;
+use crate::driver::host::Host;
+use crate::error::Result;
 use crate::web::context::RawContext;
-use crate::web::error::js;
+use crate::web::error::{bad_argument, js};
+use crate::web::node::shared;
+use crate::web::{On, map_on, on};
+
+type JsResult<T> = std::result::Result<T, JsValue>;
 
 /// A compiled kernel.
 #[wasm_bindgen(js_name = RawCode)]
@@ -20,59 +29,116 @@ pub struct RawCode {
 
 #[wasm_bindgen(js_class = RawCode)]
 impl RawCode {
-    /// The kernel's name.
-    #[wasm_bindgen(getter)]
-    pub fn name(&self) -> String {
-        self.code.name().to_owned()
+    /// Another handle of the same code.
+    pub fn share(&self) -> RawCode {
+        RawCode { code: self.code.clone() }
     }
 }
 
-/// A linked kernel.
+/// Something linked: a kernel or a copy.
 #[wasm_bindgen(js_name = RawRoutine)]
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RawRoutine {
-    pub(super) routine: Routine<Gpu>,
+    pub(super) on: On<Routine<Gpu>, Routine<Host>>,
 }
 
 #[wasm_bindgen(js_class = RawRoutine)]
 impl RawRoutine {
-    /// The kernel's name.
+    /// The identity.
     #[wasm_bindgen(getter)]
-    pub fn name(&self) -> String {
-        self.routine.name().to_owned()
+    pub fn id(&self) -> u32 {
+        on!(&self.on, routine => routine.id().0)
     }
 
     /// The context with the nodes that the routine creates.
     pub fn context(&self) -> RawContext {
-        RawContext::new(On::Gpu(self.routine.context().clone()))
+        RawContext::new(map_on!(&self.on, routine => routine.context().clone()))
     }
 
-    /// The names of the statics, in order.
-    pub fn statics(&self) -> Vec<String> {
-        self.routine.bindings().to_vec()
+    /// The routines that must run before: ids and names, one after the other.
+    #[wasm_bindgen(js_name = executionDeps, unchecked_return_type = "(number | string)[]")]
+    pub fn execution_deps(&self) -> Array {
+        let deps = on!(&self.on, routine => routine.execution_deps());
+        deps.iter().flat_map(|(id, name)| [JsValue::from(id.0), name.into()]).collect()
     }
 
-    /// Labels of the nodes that it looks at.
-    pub fn inputs(&self) -> Vec<String> {
-        labels(self.routine.inputs())
-    }
-
-    /// Labels of the nodes that it may change.
-    pub fn outputs(&self) -> Vec<String> {
-        labels(self.routine.outputs())
+    /// Whether they all have run.
+    #[wasm_bindgen(js_name = canRun)]
+    pub fn can_run(&self) -> bool {
+        on!(&self.on, routine => routine.can_run())
     }
 
     /// How the tensors are bound.
     pub fn explain(&self) -> String {
-        self.routine.explain()
+        on!(&self.on, routine => routine.explain())
     }
 
-    /// Records one run, with values in the order of `statics()`; gives the event's sequence number.
-    pub fn run(&self, statics: Option<Vec<i32>>) -> std::result::Result<f64, JsValue> {
-        js(self.routine.run_values(&statics.unwrap_or_default()).map(|event| event.seq() as f64))
+    /// Records one run, with values for the statics in order; gives the event's sequence number.
+    pub fn run(&self, statics: Option<Vec<i32>>) -> JsResult<f64> {
+        let statics = statics.unwrap_or_default();
+        js(on!(&self.on, routine => routine.run_values(&statics).map(|event| event.seq() as f64)))
+    }
+
+    /// Another handle of the same routine.
+    pub fn share(&self) -> RawRoutine {
+        self.clone()
     }
 }
 
-fn labels(nodes: &[TensorNode]) -> Vec<String> {
-    nodes.iter().map(|node| node.label().to_owned()).collect()
+/// A recorded list of routines.
+#[wasm_bindgen(js_name = RawSequence)]
+#[derive(Debug)]
+pub struct RawSequence {
+    on: On<Sequence<Gpu>, Sequence<Host>>,
+}
+
+#[wasm_bindgen(js_class = RawSequence)]
+impl RawSequence {
+    /// Records routines; `statics` has the values of the first one's statics in order, then the second one's, and so on.
+    #[wasm_bindgen(constructor)]
+    pub fn new(
+        #[wasm_bindgen(unchecked_param_type = "RawRoutine[]")] list: Array,
+        statics: Vec<i32>,
+    ) -> JsResult<RawSequence> {
+        js(Self::record(&list, &statics))
+    }
+
+    fn record(list: &Array, statics: &[i32]) -> Result<RawSequence> {
+        let routines = shared::<RawRoutine>(list)?;
+        let (mut gpu, mut host) = (Vec::new(), Vec::new());
+        for RawRoutine { on } in routines {
+            match on {
+                On::Gpu(routine) => gpu.push(routine),
+                On::Host(routine) => host.push(routine),
+            }
+        }
+        let on = match (gpu.is_empty(), host.is_empty()) {
+            (false, false) => return Err(bad_argument("sequence", &["routines of two drivers"])),
+            (_, true) => On::Gpu(record(&gpu, statics)?),
+            (_, false) => On::Host(record(&host, statics)?),
+        };
+        Ok(RawSequence { on })
+    }
+
+    /// Replays it; `statics` has the values for each replay in turn, each in the order of recording, and is the recorded
+    /// ones if left out. Gives the sequence number of the last event.
+    pub fn run(&self, times: u32, statics: Option<Int32Array>) -> JsResult<f64> {
+        let values = statics.map(|array| array.to_vec());
+        let next = Cell::new(0);
+        // `run_with` asks for the values in the order in which they stand here.
+        let value = |_: u32, _: &str, recorded: i32| {
+            let index = next.replace(next.get() + 1);
+            values.as_ref().and_then(|values| values.get(index)).copied().unwrap_or(recorded)
+        };
+        js(on!(&self.on, sequence => sequence.run_with(times, value).map(|event| event.seq() as f64)))
+    }
+}
+
+fn record<D: Driver>(routines: &[Routine<D>], statics: &[i32]) -> Result<Sequence<D>> {
+    let mut values = statics.iter().copied();
+    let named: Vec<Vec<(&str, i32)>> = routines
+        .iter()
+        .map(|routine| routine.bindings().iter().map(String::as_str).zip(values.by_ref()).collect())
+        .collect();
+    Sequence::record(routines.iter().zip(named.iter().map(Vec::as_slice)))
 }

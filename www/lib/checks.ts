@@ -14,6 +14,37 @@ export function checkWholeNumber(what: string, value: unknown, least = 0, most =
   throw new WgslabError("shape-mismatch", `${what} must be a whole number from ${least} to ${most}: got ${describe(value)}`);
 }
 
-function describe(value: unknown): string {
-  return typeof value === "string" ? JSON.stringify(value) : String(value);
+/** Throws unless `value` is the id of a pool. */
+export function checkPool(poolId: unknown): void {
+  checkWholeNumber("a pool's id", poolId, 0, 2 ** 32 - 2);
+}
+
+/** Throws unless `value` is an array. */
+export function checkList(what: string, value: unknown): asserts value is readonly unknown[] {
+  if (Array.isArray(value)) return;
+  throw new WgslabError("unsupported", `${what} must be an array: got ${describe(value)}`);
+}
+
+/** Throws unless `value` is one of the texts in `choices`. */
+export function checkChoice<T extends string>(what: string, value: unknown, choices: readonly T[]): asserts value is T {
+  if (choices.includes(value as T)) return;
+  const all = choices.map((one) => `"${one}"`).join(" or ");
+  throw new WgslabError("unsupported", `${what} must be ${all}: got ${describe(value)}`);
+}
+
+/** Throws unless `value` is an object of that class of this package. */
+export function checkIs<T>(what: string, value: unknown, type: ClassOf<T>, remedy: string): asserts value is T {
+  if (value instanceof (type as unknown as abstract new () => T)) return;
+  throw new WgslabError("unsupported", `${what} must be a ${type.name}: got ${describe(value)}; ${remedy}`);
+}
+
+// Not a constructor type: those of this package are private.
+type ClassOf<T> = { readonly name: string; readonly prototype: T };
+
+/** A value in a message. */
+export function describe(value: unknown): string {
+  if (typeof value === "string") return JSON.stringify(value);
+  if (typeof value === "function") return "a function";
+  if (value === null || typeof value !== "object") return String(value);
+  return Array.isArray(value) ? "an array" : `an object of class ${value.constructor?.name ?? "none"}`;
 }

@@ -12,13 +12,14 @@ import {
   lengthOf,
   wholeBytesOf,
 } from "./arrays.ts";
-import type { Code } from "./code.ts";
+import { checkChoice, checkIs, checkList } from "./checks.ts";
+import { Code, checkCode } from "./code.ts";
 import type { Device } from "./device.ts";
 import { WgslabError } from "./errors.ts";
 import { DeviceEvent } from "./event.ts";
-import type { BufferLoc } from "./info.ts";
+import type { BufferLoc, Forecast } from "./info.ts";
 import { Lifetime } from "./lifetime.ts";
-import { type NodeOptions, TensorNode } from "./node.ts";
+import { type NodeOptions, TensorNode, checkNode, rawNodes } from "./node.ts";
 import { Routine } from "./routine.ts";
 import { type RawContext, type RawRoutine, call, callAsync } from "./skin.ts";
 
@@ -40,6 +41,29 @@ export interface CopyRange {
   length?: number;
 }
 
+/** Where a copy from another context lands: in the node, or in the merge buffer of this device. */
+export type Landing = "node" | "merge-buffer";
+
+const LANDINGS = ["node", "merge-buffer"] as const;
+
+/** What a context brought, for look-ups by label: nodes, and codes that stand for theirs. */
+type Brought = readonly (TensorNode | Code)[];
+
+/** The parts of a context that is made by hand. @internal */
+export interface ByHand {
+  /** The locations of all nodes, in place of the parent's. */
+  readonly buffers?: RawBuffers;
+  /** The node of the merge buffer in place of the parent's: null for none. */
+  readonly mergeBufferNode?: TensorNode | null;
+}
+
+/** Nodes and locations as the wasm module takes them. @internal */
+export interface RawBuffers {
+  readonly nodes: readonly TensorNode[];
+  readonly pools: Uint32Array;
+  readonly offsets: Float64Array;
+}
+
 /** An immutable map from nodes to locations. What adds nodes returns a child. */
 export class Context implements Disposable {
   /** The device it is on. */
@@ -47,20 +71,26 @@ export class Context implements Disposable {
   /** The context that it extends; undefined for a root. */
   readonly parent: Context | undefined;
   readonly #raw: RawContext;
-  readonly #nodes: readonly TensorNode[];
+  readonly #brought: Brought;
   readonly #life: Lifetime;
 
-  private constructor(raw: RawContext, device: Device, parent: Context | undefined, nodes: readonly TensorNode[]) {
+  private constructor(raw: RawContext, device: Device, parent: Context | undefined, brought: Brought) {
     this.device = device;
     this.parent = parent;
     this.#raw = raw;
-    this.#nodes = nodes;
+    this.#brought = brought;
     this.#life = new Lifetime(device.nextContextName(), device.life);
   }
 
-  /** `nodes`: those that it brought, for look-ups by label. @internal */
-  static make(raw: RawContext, device: Device, parent?: Context, nodes: readonly TensorNode[] = []): Context {
-    return new Context(raw, device, parent, nodes);
+  /** @internal */
+  static make(raw: RawContext, device: Device, parent?: Context, brought: Brought = []): Context {
+    return new Context(raw, device, parent, brought);
+  }
+
+  /** The handle of `source`, once it is a context that lives. */
+  static #rawOf(verb: string, source: Context): RawContext {
+    checkIs(`${verb}: the source`, source, Context, "pass the context that has the node");
+    return source.#live();
   }
 
   #live(): RawContext {
@@ -69,8 +99,8 @@ export class Context implements Disposable {
   }
 
   /** A child that owns new memory, so that forgetting it is worth a warning. */
-  #extend(raw: RawContext, nodes: readonly TensorNode[]): Context {
-    const child = Context.make(raw, this.device, this, nodes);
+  #extend(raw: RawContext, brought: Brought): Context {
+    const child = Context.make(raw, this.device, this, brought);
     child.#life.watch(child);
     return child;
   }
@@ -92,20 +122,35 @@ export class Context implements Disposable {
   /** A child context with all these nodes, in one slab, filled: see {@link upload}. */
   uploadAll(pairs: readonly (readonly [node: TensorNode<DType>, data: ArrayBufferView])[]): Context {
     const raw = this.#live();
+    checkList("upload: the pairs", pairs);
     const nodes = pairs.map(([node]) => node);
+    const raws = rawNodes("upload", nodes);
     const bytes = pairs.map(([node, data]) => wholeBytesOf(node, data));
-    return this.#extend(call(() => raw.upload(rawOf(nodes), bytes)), nodes);
+    return this.#extend(call(() => raw.upload(raws, bytes)), nodes);
   }
 
   /** A child context with these nodes, which this one must not have, in one slab, filled with zeros. */
   zeros(nodes: readonly TensorNode<DType>[]): Context {
     const raw = this.#live();
-    return this.#extend(call(() => raw.zeros(rawOf(nodes))), nodes);
+    const raws = rawNodes("zeros", nodes);
+    return this.#extend(call(() => raw.zeros(raws)), nodes);
+  }
+
+  /**
+   * A child context with these views (see {@link TensorNode.view}), each at its place in the node that it is a view of,
+   * which this context must have. Nothing is copied; the bytes live as long as the context that brought them, or this
+   * child, needs them.
+   */
+  alias(views: readonly TensorNode<DType>[]): Context {
+    const raw = this.#live();
+    const raws = rawNodes("alias", views);
+    return this.#extend(call(() => raw.alias(raws)), views);
   }
 
   /** Queues a write of `data`, copied before this returns, over a node's elements from `offset` on. */
   write<D extends DType>(node: TensorNode<D>, data: DataOf<D>, { offset = 0 }: { offset?: number } = {}): DeviceEvent {
     const raw = this.#live();
+    checkNode("write", node);
     const bytes = bytesOf(node, data);
     checkRange(node, offset, lengthOf(data), "write");
     const seq = call(() => raw.write(node.raw, bytes, offset * elementBytes(node.dtype)));
@@ -113,8 +158,10 @@ export class Context implements Disposable {
   }
 
   /** Queues zeros over a range of a node's elements; over all of them if no range is given. */
-  zero(node: TensorNode<DType>, { offset = 0, length = node.length - offset }: ElementRange = {}): DeviceEvent {
+  zero(node: TensorNode<DType>, range: ElementRange = {}): DeviceEvent {
     const raw = this.#live();
+    checkNode("zero", node);
+    const { offset = 0, length = node.length - offset } = range;
     checkRange(node, offset, length, "zero");
     const size = elementBytes(node.dtype);
     return DeviceEvent.make(this.device.raw, call(() => raw.zero(node.raw, offset * size, length * size)));
@@ -123,6 +170,8 @@ export class Context implements Disposable {
   /** Queues a copy of elements from one node of this context to another of the same dtype. */
   copy<D extends DType>(src: TensorNode<D>, dst: TensorNode<D>, range: CopyRange = {}): DeviceEvent {
     const raw = this.#live();
+    checkNode("copy", src);
+    checkNode("copy", dst);
     const { srcOffset = 0, dstOffset = 0, length = src.length - srcOffset } = range;
     if (src.dtype !== dst.dtype) {
       throw new WgslabError("dtype-mismatch", `copy: ${src} is ${src.dtype}, ${dst} is ${dst.dtype}; make them equal`);
@@ -165,13 +214,18 @@ export class Context implements Disposable {
 
   #find(which: readonly (TensorNode<DType> | string)[]): TensorNode[] {
     this.#life.check();
-    return which.map((one) => (typeof one === "string" ? this.#labelled(one) : one));
+    checkList("readback: the nodes", which);
+    return which.map((one) => {
+      if (typeof one === "string") return this.#labelled(one);
+      checkNode("readback", one);
+      return one;
+    });
   }
 
   #labelled(label: string): TensorNode {
     const found = new Set<TensorNode>();
     for (let context: Context | undefined = this; context; context = context.parent) {
-      for (const node of context.#nodes) if (node.label === label) found.add(node);
+      for (const node of nodesOf(context.#brought)) if (node.label === label) found.add(node);
     }
     const [node] = found;
     if (node && found.size === 1) return node;
@@ -183,12 +237,13 @@ export class Context implements Disposable {
 
   #readBytes(nodes: readonly TensorNode[], signal?: AbortSignal): Promise<Uint8Array[]> {
     const raw = this.#live();
-    return callAsync(() => raw.readback(rawOf(nodes)), signal);
+    return callAsync(() => raw.readback(nodes.map((node) => node.raw)), signal);
   }
 
   /** Where a node's bytes are; undefined if this context has it not. */
   loc(node: TensorNode<DType>): BufferLoc | undefined {
     const raw = this.#live();
+    checkNode("loc", node);
     const loc = call(() => raw.loc(node.raw));
     return loc && { poolId: loc.poolId, offset: loc.offset };
   }
@@ -199,27 +254,170 @@ export class Context implements Disposable {
     return call(() => raw.locs());
   }
 
+  /** The node that the merge buffer will hold when the work through this context is done; undefined for none. */
+  get mergeBufferNode(): TensorNode | undefined {
+    const raw = this.#live();
+    const node = call(() => raw.mergeBufferNode());
+    return node && TensorNode.of(node);
+  }
+
   /**
    * Links code: checks that this context has what the code reads, places what it only writes, zero-filled, in one
    * slab, and makes the pipeline. The routine's context is a child of this one.
    */
   async link(code: Code, { signal }: { signal?: AbortSignal } = {}): Promise<Routine> {
     const raw = this.#live();
-    const rawCode = code.raw;
-    const routine = await callAsync(() => raw.link(rawCode), signal, discardRoutine);
-    const context = Context.make(
-      call(() => routine.context()),
-      this.device,
-      this,
-      code.tensors.map(({ node }) => node),
-    );
-    return Routine.make(routine, code.name, context);
+    checkCode("link: the code", code);
+    const rawCode = code.rawFor("link", this.device);
+    const routine = await callAsync(() => raw.link(rawCode), signal, (late) => late.free());
+    const context = Context.make(call(() => routine.context()), this.device, this, [code]);
+    return Routine.make(routine, context, code);
+  }
+
+  /**
+   * Links many codes, one behind the other: the context of each routine is a child of that of the one before, and a code
+   * may read what one before it creates. What they create is allocated together, each node once, in a context that is
+   * the parent of the first routine's. It is freed when the last of the routines is disposed, in whatever order they are;
+   * a refusal leaves nothing behind.
+   */
+  async linkBatch(codes: readonly Code[], { signal }: { signal?: AbortSignal } = {}): Promise<Routine[]> {
+    const raw = this.#live();
+    checkList("linkBatch: the codes", codes);
+    const rawCodes = codes.map((code) => {
+      checkCode("linkBatch: a code", code);
+      return code.rawFor("link", this.device);
+    });
+    const discard = (late: RawRoutine[]): void => late.forEach((routine) => routine.free());
+    const raws = await callAsync(() => raw.linkBatch(rawCodes), signal, discard);
+    const rawContexts = raws.map((routine) => call(() => routine.context()));
+    const rawShared = rawContexts[0] && call(() => (rawContexts[0] as RawContext).parent());
+    if (rawShared === undefined) return [];
+    const shared = Context.make(rawShared, this.device, this, [...codes]);
+    let alive = raws.length;
+    const disposed = (): void => {
+      alive -= 1;
+      if (alive === 0) shared.dispose();
+    };
+    let parent = shared;
+    return raws.map((routine, index) => {
+      const code = codes[index] as Code;
+      parent = Context.make(rawContexts[index] as RawContext, this.device, parent, [code]);
+      return Routine.make(routine, parent, code, disposed);
+    });
+  }
+
+  /** What linking that code here would allocate. Nothing is allocated; throws what linking would refuse before it does. */
+  forecast(code: Code): Forecast {
+    const raw = this.#live();
+    checkCode("forecast: the code", code);
+    const rawCode = code.rawFor("forecast", this.device);
+    const { budgetBytes, ...rest } = call(() => raw.forecast(rawCode));
+    return {
+      ...rest,
+      budgetBytes: budgetBytes ?? undefined,
+      sizeBytes: rest.slabSizesBytes.reduce((sum, bytes) => sum + bytes, 0),
+      isWithinBudget: rest.inUseAfterBytes <= (budgetBytes ?? Infinity),
+    };
+  }
+
+  /**
+   * A routine that copies `node` from `source`, a context of the same device, to this one or into the merge buffer;
+   * undefined where there is nothing to move. Into the merge buffer, the routine's context has `mergeBufferNode`, and a
+   * kernel with that node as a `merged` tensor is linked there. Between devices: {@link copyFrom}.
+   */
+  deviceToDevice(
+    node: TensorNode<DType>,
+    source: Context,
+    { into = "node" }: { into?: Landing } = {},
+  ): Routine | undefined {
+    const verb = `copy ${node}`;
+    const [raw, from] = this.#withSource(verb, node, source);
+    checkChoice(`${verb}: into`, into, LANDINGS);
+    this.#checkSameDevice(verb, source, "use copyFrom, which goes through the host");
+    const routine = call(() => raw.deviceToDevice(node.raw, into === "merge-buffer", from));
+    if (routine === undefined) return undefined;
+    const context = Context.make(call(() => routine.context()), this.device, this);
+    // What it reads is another line's, unless both contexts have the node at one place.
+    const [here, there] = [this.loc(node), source.loc(node)];
+    const isHere = here?.poolId === there?.poolId && here?.offset === there?.offset;
+    const work = { name: `copy ${node.label}`, reads: isHere ? [node] : [], writes: into === "node" ? [node] : [] };
+    return Routine.make(routine, context, work);
+  }
+
+  /** A child context with `node`, which this one must not have, and the bytes that it has in `source`, on the same device. */
+  initFromDevice(node: TensorNode<DType>, source: Context): Context {
+    const verb = `copy ${node}`;
+    const [raw, from] = this.#withSource(verb, node, source);
+    this.#checkSameDevice(verb, source, "use initFromOther, which goes through the host");
+    return this.#extend(call(() => raw.initFromDevice(node.raw, from)), [node]);
+  }
+
+  /**
+   * Copies `node` from `source`, a context of any device and driver, to this one or into the merge buffer of this device,
+   * through the host in pieces. What was queued on the other device before this call is seen; the promise gives the
+   * event of the last piece's arrival. Until then the node has some pieces and not others. An abort stops the waiting,
+   * not the pieces that are on their way.
+   */
+  async copyFrom(
+    node: TensorNode<DType>,
+    source: Context,
+    { into = "node", signal }: { into?: Landing; signal?: AbortSignal } = {},
+  ): Promise<DeviceEvent> {
+    const [raw, from] = this.#withSource(`copy ${node}`, node, source);
+    checkChoice(`copy ${node}: into`, into, LANDINGS);
+    const seq = await callAsync(() => raw.copyFrom(node.raw, into === "merge-buffer", from), signal);
+    return DeviceEvent.make(this.device.raw, seq);
+  }
+
+  /**
+   * A child context with `node`, which this one must not have, and the bytes that it has in `source`, a context of any
+   * device and driver: see {@link copyFrom}.
+   */
+  async initFromOther(
+    node: TensorNode<DType>,
+    source: Context,
+    { signal }: { signal?: AbortSignal } = {},
+  ): Promise<Context> {
+    const [raw, from] = this.#withSource(`copy ${node}`, node, source);
+    const child = await callAsync(() => raw.initFromOther(node.raw, from), signal, (late) => late.free());
+    return this.#extend(child, [node]);
+  }
+
+  #withSource(verb: string, node: TensorNode<DType>, source: Context): [raw: RawContext, source: RawContext] {
+    const raw = this.#live();
+    checkNode("copy", node);
+    return [raw, Context.#rawOf(verb, source)];
+  }
+
+  #checkSameDevice(verb: string, source: Context, remedy: string): void {
+    if (source.device === this.device) return;
+    const where = `the contexts are on ${source.device.name} and ${this.device.name}`;
+    throw new WgslabError("unsupported", `${verb}: ${where}; ${remedy}`);
   }
 
   /** A child context with the same nodes. */
   child(): Context {
+    return this.childWith({});
+  }
+
+  /** @internal */
+  childWith({ buffers, mergeBufferNode }: ByHand): Context {
     const raw = this.#live();
-    return Context.make(call(() => raw.child()), this.device, this);
+    const { nodes = [], pools = new Uint32Array(), offsets = new Float64Array() } = buffers ?? {};
+    const raws = buffers && nodes.map((node) => node.raw);
+    const merge = mergeBufferNode?.raw.share();
+    const child = call(() => raw.child(raws, pools, offsets, mergeBufferNode !== undefined, merge));
+    return Context.make(child, this.device, this, nodes);
+  }
+
+  /** Every node with its location, in the order of {@link locs}. @internal */
+  entries(): [TensorNode, BufferLoc][] {
+    const raw = this.#live();
+    const locs = this.locs();
+    return call(() => raw.nodes()).map((node, index) => {
+      const { poolId, offset } = locs[index] as BufferLoc;
+      return [TensorNode.of(node), { poolId, offset }];
+    });
   }
 
   /** Whether the context, or its device, was disposed. */
@@ -247,16 +445,11 @@ export type ArraysOf<N extends readonly (TensorNode<DType> | string)[]> = {
   -readonly [I in keyof N]: N[I] extends TensorNode<infer D> ? ArrayOf<D> : TensorArray;
 };
 
-function rawOf(nodes: readonly TensorNode[]): TensorNode["raw"][] {
-  return nodes.map((node) => node.raw);
-}
-
-/** A link that finished after its caller had given up. */
-function discardRoutine(routine: RawRoutine): void {
-  const context = routine.context();
-  context.finalize();
-  context.free();
-  routine.free();
+function* nodesOf(brought: Brought): Generator<TensorNode> {
+  for (const one of brought) {
+    if (!(one instanceof Code)) yield one;
+    else for (const { node, merged } of one.tensors) if (!merged) yield node;
+  }
 }
 
 // Whole numbers alone: whether the range is within the node is the crate's to say, with the same words everywhere.

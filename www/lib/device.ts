@@ -1,19 +1,35 @@
 // One opened device.
 
 import type { DType } from "./arrays.ts";
-import { Code, type KernelSpec, namedTensors, rawSpec } from "./code.ts";
-import { checkText, checkWholeNumber } from "./checks.ts";
-import { Context } from "./context.ts";
+import { checkChoice, checkIs, checkList, checkPool, checkWholeNumber, describe } from "./checks.ts";
+import { Code, type Kernel, type KernelSpec, declare } from "./code.ts";
+import { Context, type RawBuffers } from "./context.ts";
 import { WgslabError } from "./errors.ts";
 import { DeviceEvent } from "./event.ts";
 import type { AdapterInfo, DeviceLimits, DeviceLostInfo, MemoryReport, RunnerStats } from "./info.ts";
 import { type WasmSource, load } from "./init.ts";
 import { Lifetime } from "./lifetime.ts";
-import { type NodeOptions, TensorNode } from "./node.ts";
-import { type RawDevice, call, callAsync, skin } from "./skin.ts";
+import { type NodeOptions, TensorNode, checkNode } from "./node.ts";
+import { type RawCode, type RawDevice, call, callAsync, skin } from "./skin.ts";
+
+/** A `GPUDevice`, by its shape: not every version of TypeScript has the type. */
+export interface GpuDeviceLike {
+  readonly queue: object;
+  readonly limits: object;
+  createBuffer(descriptor: never): object;
+  createComputePipelineAsync(descriptor: never): Promise<object>;
+}
 
 /** How to open a device. */
 export interface OpenOptions {
+  /**
+   * A `GPUDevice` that the page has already, for example a renderer's: buffers can be shared with it. It stays the
+   * page's: destroying ours gives back what is ours on it and leaves it alive, and errors outside of our calls stay the
+   * page's. Its limits are those that it was made with; `limits` and `powerPreference` say nothing about it.
+   */
+  device?: GpuDeviceLike;
+  /** The middle part of the device's name, to tell devices of one driver apart; 0 if left out. */
+  ordinal?: number;
   /** `gpu` (WebGPU), or `host`: plain memory, everywhere, which moves bytes and runs no WGSL. `gpu` if left out. */
   driver?: "gpu" | "host";
   /** The adapter's own limits, for large tensors, or WebGPU's defaults. `adapter` if left out. */
@@ -68,6 +84,8 @@ export class Device implements Disposable {
   static async open(options: OpenOptions = {}): Promise<Device> {
     const { wasm, signal, ...rest } = options;
     signal?.throwIfAborted();
+    if (rest.ordinal !== undefined) checkWholeNumber("a device's ordinal", rest.ordinal, 0, 2 ** 32 - 1);
+    if (rest.device !== undefined) checkGpuDevice(rest);
     if (rest.driver !== "host") requireWebGpu();
     const raw = await callAsync(
       async () => {
@@ -98,6 +116,13 @@ export class Device implements Disposable {
     return Context.make(call(() => raw.context()), this);
   }
 
+  /** @internal */
+  contextWith({ nodes, pools, offsets }: RawBuffers): Context {
+    const raw = this.#live();
+    const raws = nodes.map((node) => node.raw);
+    return Context.make(call(() => raw.contextWith(raws, pools, offsets)), this, undefined, nodes);
+  }
+
   /** A new node: an identity, not yet in any context. */
   node<const D extends DType>(label: string, options: NodeOptions<D>): TensorNode<D> {
     this.life.check();
@@ -111,13 +136,28 @@ export class Device implements Disposable {
    */
   async compile(name: string, wgsl: string, spec: KernelSpec): Promise<Code> {
     const raw = this.#live();
-    checkText("a kernel's name", name);
-    checkText(`the WGSL text of "${name}"`, wgsl);
-    const tensors = namedTensors(spec);
-    const plain = rawSpec(name, spec, tensors);
-    const nodes = tensors.map(({ node }) => node.raw);
-    const code = await callAsync(() => raw.compile(name, wgsl, plain, nodes), spec.signal, (late) => late.free());
-    return Code.make(code, name, tensors, this.life);
+    const kernel = declare(name, wgsl, spec);
+    const compile = (): Promise<RawCode> => raw.compile(name, wgsl, kernel.raw, kernel.nodes);
+    return Code.make(await callAsync(compile, spec.signal, (late) => late.free()), kernel, this);
+  }
+
+  /**
+   * Compiles many kernels concurrently, each distinct text once: see {@link compile}. The codes come in the order of the
+   * kernels. Rejects with the first error in that order.
+   */
+  async compileBatch(kernels: readonly Kernel[], { signal }: { signal?: AbortSignal } = {}): Promise<Code[]> {
+    const raw = this.#live();
+    checkList("compileBatch: the kernels", kernels);
+    const declared = kernels.map((kernel, index) => {
+      checkIs(`compileBatch: kernel ${index}`, kernel, Object, "pass { name, wgsl, spec }");
+      return declare(kernel.name, kernel.wgsl, kernel.spec);
+    });
+    const codes = await callAsync(
+      () => raw.compileBatch(declared.map(({ name, wgsl, raw, nodes }) => [name, wgsl, raw, nodes])),
+      signal,
+      (late) => late.forEach((code) => code.free()),
+    );
+    return codes.map((code, index) => Code.make(code, declared[index] as (typeof declared)[number], this));
   }
 
   /** The event of all work queued so far. */
@@ -148,6 +188,20 @@ export class Device implements Disposable {
   flush(): void {
     const raw = this.#live();
     call(() => raw.flush());
+  }
+
+  /** The event of the last work that writes to that node; undefined if nothing on this device has written to it. */
+  updatingFor(node: TensorNode<DType>): DeviceEvent | undefined {
+    const raw = this.#live();
+    checkNode("updatingFor", node);
+    const seq = call(() => raw.updatingFor(node.raw));
+    return seq === undefined ? undefined : DeviceEvent.make(raw, seq);
+  }
+
+  /** Gives back to the system what holds no slab: empty heaps, idle staging buffers. Returns the bytes. */
+  trim(): number {
+    const raw = this.#live();
+    return call(() => raw.trim());
   }
 
   /**
@@ -184,9 +238,7 @@ export class Device implements Disposable {
     checkPool(poolId);
     checkWholeNumber("the size of a pool, in bytes,", sizeBytes);
     checkWholeNumber("the alignment of a pool, in bytes,", alignment, 1);
-    if (mode !== undefined && mode !== "on_device" && mode !== "constant") {
-      throw new WgslabError("unsupported", `pool ${poolId}: unknown memory mode "${mode}"; use on_device or constant`);
-    }
+    if (mode !== undefined) checkChoice(`pool ${poolId}: the memory mode`, mode, ["on_device", "constant"]);
     call(() => raw.allocPool(poolId, sizeBytes, alignment, mode));
   }
 
@@ -206,12 +258,23 @@ export class Device implements Disposable {
     return DeviceEvent.make(raw, call(() => raw.memsetZero(poolId, offset, lenBytes)));
   }
 
+  /**
+   * Names of contexts, routines and sequences that were garbage-collected without `dispose`, the newest hundred: each kept
+   * its memory for longer than it was used. The console has warned about each.
+   */
+  get undisposed(): readonly string[] {
+    return this.life.forgotten;
+  }
+
   /** Whether the device was destroyed here. A device lost otherwise says so in {@link lost}. */
   get isDisposed(): boolean {
     return this.life.isEnded;
   }
 
-  /** Gives all its memory back at once. Pending promises reject with `device-lost`. */
+  /**
+   * Gives all its memory back at once. Pending promises reject with `device-lost`. A `GPUDevice` that it was opened around
+   * lives on.
+   */
   destroy(): void {
     // The handle itself stays: events can still be asked how they ended.
     if (this.life.end()) call(() => this.raw.destroy());
@@ -229,8 +292,14 @@ async function lostInfo(raw: RawDevice, life: Lifetime): Promise<DeviceLostInfo>
   return life.isEnded ? { ...info, reason: "destroyed" } : info;
 }
 
-function checkPool(poolId: number): void {
-  checkWholeNumber("a pool's id", poolId, 0, 2 ** 32 - 2);
+function checkGpuDevice({ device, driver }: OpenOptions): void {
+  const { queue, createComputePipelineAsync } = Object(device) as Partial<GpuDeviceLike>;
+  if (typeof queue !== "object" || typeof createComputePipelineAsync !== "function") {
+    const message = `open: the device must be a GPUDevice: got ${describe(device)}; pass what requestDevice() gave`;
+    throw new WgslabError("unsupported", message);
+  }
+  if (driver !== "host") return;
+  throw new WgslabError("unsupported", 'open: the host driver uses no GPUDevice; leave out the device, or driver: "host"');
 }
 
 function requireWebGpu(): void {

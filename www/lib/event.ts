@@ -8,13 +8,14 @@ import { type RawDevice, call, callAsync } from "./skin.ts";
  * still surfaces at the next readback and in `device.lost`.
  */
 export class DeviceEvent {
+  /** The position in the device's order of work: later work has a larger number. */
+  readonly seq: number;
   readonly #device: RawDevice;
-  readonly #seq: number;
   #completed: Promise<void> | undefined;
 
   private constructor(device: RawDevice, seq: number) {
     this.#device = device;
-    this.#seq = seq;
+    this.seq = seq;
   }
 
   /** @internal */
@@ -24,12 +25,12 @@ export class DeviceEvent {
 
   /** Whether the work is done. Never waits. */
   get isDone(): boolean {
-    return call(() => this.#device.eventIsDone(this.#seq));
+    return call(() => this.#device.eventIsDone(this.seq));
   }
 
   /** Resolves when the work is done; rejects if it, or work that it depends on, failed. */
   get completed(): Promise<void> {
-    this.#completed ??= callAsync(() => this.#device.eventWait(this.#seq));
+    this.#completed ??= callAsync(() => this.#device.eventWait(this.seq));
     return this.#completed;
   }
 }

@@ -1,11 +1,12 @@
 // wgslab: GPU compute for array programs. A device, contexts that say which tensor is where, kernels that are
 // compiled once and linked into a context, and an event for every piece of queued work.
 
-export { Device, type OpenOptions } from "./device.ts";
-export { Context, type ArraysOf, type CopyRange, type ElementRange } from "./context.ts";
-export { TensorNode, type MemoryMode, type NodeOptions } from "./node.ts";
-export { Code, type Access, type KernelSpec, type KernelTensor, type NamedTensor } from "./code.ts";
-export { Routine } from "./routine.ts";
+export { Device, type GpuDeviceLike, type OpenOptions } from "./device.ts";
+export { Context, type ArraysOf, type CopyRange, type ElementRange, type Landing } from "./context.ts";
+export { TensorNode, type MemoryMode, type NodeOptions, type ViewOptions } from "./node.ts";
+export { Code, type Access, type Kernel, type KernelSpec, type KernelTensor, type NamedTensor } from "./code.ts";
+export { Routine, type ExecutionDep, type Statics } from "./routine.ts";
+export { Sequence, type ReplayOptions, type SequenceStep } from "./sequence.ts";
 export { DeviceEvent } from "./event.ts";
 export { ERROR_CODES, KernelError, WgslabError, type Diagnostic, type ErrorCode } from "./errors.ts";
 export type { ArrayOf, ArrayTypes, DataOf, DType, Float16Data, TensorArray } from "./arrays.ts";
@@ -15,6 +16,7 @@ export type {
   BufferLoc,
   DeviceLimits,
   DeviceLostInfo,
+  Forecast,
   MemoryReport,
   NodeReport,
   PoolReport,

@@ -111,3 +111,27 @@ export interface BufferLoc {
   /** Bytes from the start of the pool. */
   readonly offset: number;
 }
+
+/** What linking a code would allocate. */
+export interface Forecast {
+  /** Labels of the nodes that it would create. */
+  readonly nodes: readonly string[];
+  /** The sizes of the slabs that it would create, in bytes, padding included. */
+  readonly slabSizesBytes: readonly number[];
+  /** Bytes of all slabs of the device after it. */
+  readonly inUseAfterBytes: number;
+  /** What the device may use; undefined where it has no bound. */
+  readonly budgetBytes: number | undefined;
+  /** Bytes of the new slabs. */
+  readonly sizeBytes: number;
+  /** Whether the slabs are within the budget. Heaps may need more: a slab needs a gap of its size. */
+  readonly isWithinBudget: boolean;
+}
+
+/** A forecast as the wasm module gives it. @internal */
+export interface RawForecast {
+  readonly nodes: string[];
+  readonly slabSizesBytes: number[];
+  readonly inUseAfterBytes: number;
+  readonly budgetBytes: number | null;
+}

@@ -13,17 +13,22 @@ const forgotten =
     ? undefined
     : new FinalizationRegistry<Lifetime>((lifetime) => {
         if (lifetime.isEnded) return;
+        lifetime.noteForgotten();
         console.warn(
           `wgslab: ${lifetime.name} was garbage-collected without dispose, so its memory was kept for longer than it ` +
             "was used; call dispose() or declare it with `using`",
         );
       });
 
+/** How many forgotten objects a device remembers: the newest. */
+const REMEMBERED = 100;
+
 /** Whether an object can still be used. It ends with its parent: a context with its device. */
 export class Lifetime {
   readonly name: string;
   readonly #parent: Lifetime | undefined;
   #hasEnded = false;
+  #forgotten: string[] = [];
 
   constructor(name: string, parent?: Lifetime) {
     this.name = name;
@@ -33,6 +38,18 @@ export class Lifetime {
   /** Warns when `owner` is collected before this ends. */
   watch(owner: object): void {
     forgotten?.register(owner, this);
+  }
+
+  /** Remembers with the device that this was collected without having ended. */
+  noteForgotten(): void {
+    let device: Lifetime = this;
+    while (device.#parent) device = device.#parent;
+    device.#forgotten = [...device.#forgotten, this.name].slice(-REMEMBERED);
+  }
+
+  /** Names of what was collected without having ended, the newest last. */
+  get forgotten(): readonly string[] {
+    return [...this.#forgotten];
   }
 
   get isEnded(): boolean {

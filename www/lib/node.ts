@@ -1,7 +1,7 @@
 // A tensor's identity.
 
 import { DTYPES, type DType, elementBytes } from "./arrays.ts";
-import { checkText } from "./checks.ts";
+import { checkIs, checkList, checkText, checkWholeNumber } from "./checks.ts";
 import { WgslabError } from "./errors.ts";
 import { type RawNode, call, skin } from "./skin.ts";
 
@@ -18,19 +18,38 @@ export interface NodeOptions<D extends DType = DType> {
   mode?: MemoryMode;
 }
 
+/** Which part of a node a view is. */
+export interface ViewOptions {
+  /** The first element; 0 if left out. */
+  offset?: number;
+  /** The extents of the view, row-major; `[]` is a scalar. */
+  shape: readonly number[];
+}
+
 const LARGEST_EXTENT = 2 ** 32 - 1;
+
+// The one object of each node, so that a node that comes back from the wasm module is the object that was given to it.
+const known = new Map<number, WeakRef<TensorNode<DType>>>();
+const collected = new FinalizationRegistry<number>((id) => {
+  // The node may be back, in another object.
+  if (known.get(id)?.deref() === undefined) known.delete(id);
+});
 
 /**
  * The identity of a tensor: label, dtype, shape, memory mode. It owns no storage; a context says where its bytes are.
- * Made by `device.node` or `context.node`.
+ * Made by `device.node` or `context.node`, and by {@link view}.
  */
 export class TensorNode<D extends DType = DType> {
+  /** Unique in the page, in the order of creation. */
+  readonly id: number;
   /** The name that messages, reports and kernels use. */
   readonly label: string;
   /** The type of one element. */
   readonly dtype: D;
   /** The extents, row-major. */
   readonly shape: readonly number[];
+  /** How its bytes are kept. */
+  readonly mode: MemoryMode;
   /** The number of elements. */
   readonly length: number;
   /** The number of bytes, without padding. */
@@ -38,36 +57,95 @@ export class TensorNode<D extends DType = DType> {
   /** @internal */
   readonly raw: RawNode;
 
-  private constructor(label: string, { dtype, shape, mode }: NodeOptions<D>) {
+  private constructor(raw: RawNode, label: string, dtype: D, shape: readonly number[], mode: MemoryMode) {
+    this.id = raw.id;
+    this.label = label;
+    this.dtype = dtype;
+    this.shape = Object.freeze([...shape]);
+    this.mode = mode;
+    this.length = lengthOf(shape);
+    this.byteLength = this.length * elementBytes(dtype);
+    this.raw = raw;
+    known.set(this.id, new WeakRef(this));
+    collected.register(this, this.id);
+  }
+
+  /** @internal */
+  static make<D extends DType>(label: string, { dtype, shape, mode = "on_device" }: NodeOptions<D>): TensorNode<D> {
     checkText("a node's label", label);
-    if (mode !== undefined && mode !== "on_device" && mode !== "constant") {
+    if (mode !== "on_device" && mode !== "constant") {
       throw new WgslabError("unsupported", `node "${label}": unknown memory mode "${mode}"; use on_device or constant`);
     }
     if (!DTYPES.includes(dtype)) {
       throw new WgslabError("dtype-mismatch", `node "${label}": unknown dtype "${dtype}"; use ${DTYPES.join(", ")}`);
     }
-    for (const extent of shape) {
-      if (Number.isInteger(extent) && extent >= 0 && extent <= LARGEST_EXTENT) continue;
-      throw new WgslabError(
-        "shape-mismatch",
-        `node "${label}": extent ${extent} of shape [${shape.join(", ")}] is no integer from 0 to ${LARGEST_EXTENT}`,
-      );
-    }
-    this.label = label;
-    this.dtype = dtype;
-    this.shape = Object.freeze([...shape]);
-    this.length = shape.reduce((length, extent) => length * extent, 1);
-    this.byteLength = this.length * elementBytes(dtype);
-    this.raw = call(() => new skin.RawNode(label, dtype, Uint32Array.from(shape), mode));
+    checkShape(label, shape);
+    const raw = call(() => new skin.RawNode(label, dtype, Uint32Array.from(shape), mode));
+    return new TensorNode(raw, label, dtype, shape, mode);
   }
 
-  /** @internal */
-  static make<D extends DType>(label: string, options: NodeOptions<D>): TensorNode<D> {
-    return new TensorNode(label, options);
+  /** The node of a handle that came from the wasm module: the same object as ever. @internal */
+  static of(raw: RawNode): TensorNode {
+    const node = known.get(raw.id)?.deref();
+    if (node === undefined) return new TensorNode(raw, raw.label, raw.dtype, [...raw.shape], raw.mode);
+    raw.free();
+    return node;
+  }
+
+  /**
+   * A part of this node as a node of its own, with the same dtype: no bytes are copied. A context has it after
+   * `context.alias`, and whoever writes to one writes to both.
+   */
+  view(label: string, { offset = 0, shape }: ViewOptions): TensorNode<D> {
+    checkText("a view's label", label);
+    checkShape(label, shape);
+    checkWholeNumber(`view "${label}" of ${this}: the first element`, offset);
+    const end = offset + lengthOf(shape);
+    if (end > this.length) {
+      const message = `view "${label}" has elements ${offset} to ${end} of ${this}, which has ${this.length}; shorten the view`;
+      throw new WgslabError("shape-mismatch", message);
+    }
+    const raw = call(() => this.raw.view(label, offset, Uint32Array.from(shape)));
+    return new TensorNode(raw, label, this.dtype, shape, this.mode);
+  }
+
+  /** What this node is a view of, and its first element there; undefined for a node that is no view. */
+  get base(): { readonly node: TensorNode<D>; readonly offset: number } | undefined {
+    const raw = call(() => this.raw.base());
+    return raw && { node: TensorNode.of(raw) as TensorNode<D>, offset: this.raw.start };
   }
 
   /** The node in messages: `n12"weights"`. */
   toString(): string {
-    return `n${this.raw.id}"${this.label}"`;
+    return `n${this.id}"${this.label}"`;
+  }
+}
+
+/** Throws unless `value` is a node. */
+export function checkNode(what: string, value: unknown): asserts value is TensorNode {
+  checkIs(what, value, TensorNode, "make one with device.node(label, { dtype, shape })");
+}
+
+/** The handles of nodes, once they are nodes. */
+export function rawNodes(what: string, nodes: readonly TensorNode<DType>[]): RawNode[] {
+  checkList(`${what}: the nodes`, nodes);
+  return nodes.map((node) => {
+    checkNode(what, node);
+    return node.raw;
+  });
+}
+
+function lengthOf(shape: readonly number[]): number {
+  return shape.reduce((length, extent) => length * extent, 1);
+}
+
+function checkShape(label: string, shape: readonly number[]): void {
+  checkList(`node "${label}": the shape`, shape);
+  for (const extent of shape) {
+    if (Number.isInteger(extent) && extent >= 0 && extent <= LARGEST_EXTENT) continue;
+    throw new WgslabError(
+      "shape-mismatch",
+      `node "${label}": extent ${extent} of shape [${shape.join(", ")}] is no integer from 0 to ${LARGEST_EXTENT}`,
+    );
   }
 }

@@ -5,11 +5,21 @@
 
 import init, * as glue from "../pkg/wgslab.js";
 import { WgslabError, fromSkin } from "./errors.ts";
-import type { AdapterInfo, DeviceLimits, DeviceLostInfo, MemoryReport, RunnerStats } from "./info.ts";
+import type { DType } from "./arrays.ts";
+import type { AdapterInfo, DeviceLimits, DeviceLostInfo, MemoryReport, RawForecast, RunnerStats } from "./info.ts";
+import type { MemoryMode } from "./node.ts";
 
 /** A tensor node of the wasm module. */
 export interface RawNode {
   readonly id: number;
+  readonly label: string;
+  readonly dtype: DType;
+  readonly shape: Uint32Array;
+  readonly mode: MemoryMode;
+  readonly start: number;
+  view(label: string, start: number, shape: Uint32Array): RawNode;
+  base(): RawNode | undefined;
+  share(): RawNode;
   free(): void;
 }
 
@@ -31,7 +41,15 @@ export interface RawDevice {
   eventIsDone(seq: number): boolean;
   eventWait(seq: number): Promise<void>;
   context(): RawContext;
+  contextWith(nodes: RawNode[], pools: Uint32Array, offsets: Float64Array): RawContext;
   compile(name: string, wgsl: string, spec: RawKernelSpec, nodes: RawNode[]): Promise<RawCode>;
+  compileBatch(kernels: [name: string, wgsl: string, spec: RawKernelSpec, nodes: RawNode[]][]): Promise<RawCode[]>;
+  trim(): number;
+  updatingFor(node: RawNode): number | undefined;
+  record(): RawDeviceRecord;
+  mergeBufferNode(): RawNode | undefined;
+  resolvePool(poolId: number, offset: number): [slab: object | number, offset: number];
+  poolSizeBytes(poolId: number): number;
   freeUnusedConstants(): number;
   allocPool(poolId: number, sizeBytes: number, alignment: number, mode?: string): void;
   freePool(poolId: number): void;
@@ -39,9 +57,20 @@ export interface RawDevice {
   destroy(): void;
 }
 
+/** The fields of a device's record, as the wasm module gives them. */
+export interface RawDeviceRecord {
+  ordinal: number;
+  deviceId: number;
+  freesExplicitly: boolean;
+  nextPoolId: number;
+  mergeBufferCapacity: number;
+  updatingForMergeBuffer: number | null;
+  constantBufferCache: [nodeId: number, poolId: number, offset: number][];
+}
+
 /** What a kernel declares, without its nodes. */
 export interface RawKernelSpec {
-  tensors: { name: string; access: string }[];
+  tensors: { name: string; access: string; merged: boolean }[];
   statics: string[];
   grid: [number, number, number];
 }
@@ -56,31 +85,59 @@ export interface RawContext {
   readback(nodes: RawNode[]): Promise<Uint8Array[]>;
   loc(node: RawNode): { poolId: number; offset: number } | undefined;
   locs(): { id: number; label: string; poolId: number; offset: number }[];
+  nodes(): RawNode[];
+  alias(views: RawNode[]): RawContext;
   link(code: RawCode): Promise<RawRoutine>;
-  child(): RawContext;
+  linkBatch(codes: RawCode[]): Promise<RawRoutine[]>;
+  forecast(code: RawCode): RawForecast;
+  deviceToDevice(node: RawNode, merge: boolean, source: RawContext): RawRoutine | undefined;
+  initFromDevice(node: RawNode, source: RawContext): RawContext;
+  copyFrom(node: RawNode, merge: boolean, source: RawContext): Promise<number>;
+  initFromOther(node: RawNode, source: RawContext): Promise<RawContext>;
+  mergeBufferNode(): RawNode | undefined;
+  /** Takes `merge`, the handle, for itself. */
+  child(
+    nodes: RawNode[] | undefined,
+    pools: Uint32Array,
+    offsets: Float64Array,
+    setsMerge: boolean,
+    merge?: RawNode,
+  ): RawContext;
+  parent(): RawContext | undefined;
   finalize(): void;
   free(): void;
 }
 
 /** Compiled code of the wasm module. */
 export interface RawCode {
+  /** Another handle, for the wasm module. */
+  share(): RawCode;
   free(): void;
 }
 
 /** A routine of the wasm module. */
 export interface RawRoutine {
+  readonly id: number;
   context(): RawContext;
-  statics(): string[];
-  inputs(): string[];
-  outputs(): string[];
+  executionDeps(): (number | string)[];
+  canRun(): boolean;
   explain(): string;
   run(statics?: Int32Array): number;
+  /** Another handle, for the wasm module. */
+  share(): RawRoutine;
+  free(): void;
+}
+
+/** A sequence of the wasm module. */
+export interface RawSequence {
+  run(times: number, statics?: Int32Array): number;
   free(): void;
 }
 
 interface Skin {
   openDevice(options: object): Promise<RawDevice>;
   RawNode: new (label: string, dtype: string, shape: Uint32Array, mode?: string) => RawNode;
+  RawSequence: new (routines: RawRoutine[], statics: Int32Array) => RawSequence;
 }
 
 /** The wasm module's exports, typed by hand: the generated types say `any` where objects cross. */

@@ -62,6 +62,8 @@ pub struct GpuDev {
     pub(super) heap_cap_bytes: u64,
     pub(super) heap_fixed_bytes: Option<u64>,
     pub(super) budget_bytes: Option<u64>,
+    /// Whether somebody else has the `wgpu::Device` too, and goes on using it: ours then ends without destroying it.
+    pub(super) is_borrowed: bool,
 }
 
 impl fmt::Debug for GpuDev {
@@ -70,12 +72,13 @@ impl fmt::Debug for GpuDev {
     }
 }
 
-/// Opens an adapter's device.
+/// Opens an adapter's device. With `is_borrowed` the adapter gives a device that is somebody else's: it is not destroyed
+/// with ours, and errors outside our scopes stay theirs.
 ///
 /// # Errors
 /// [`ErrorKind::NoAdapter`] where there is no adapter, or it refuses the device; [`ErrorKind::LimitExceeded`] for
 /// options that no device can satisfy.
-pub(crate) async fn open(options: OpenOptions) -> Result<(GpuDev, GpuRunner)> {
+pub(crate) async fn open(options: OpenOptions, is_borrowed: bool) -> Result<(GpuDev, GpuRunner)> {
     let segment_cap = options.segment_cap_bytes.map(|cap| cap / ALIGNMENT_BYTES * ALIGNMENT_BYTES);
     if segment_cap == Some(0) {
         let message = format!("segment_cap_bytes must be at least {ALIGNMENT_BYTES}, the alignment of tensors");
@@ -99,9 +102,12 @@ pub(crate) async fn open(options: OpenOptions) -> Result<(GpuDev, GpuRunner)> {
         let message = format!("adapter \"{}\" refused to open a device: {}", info.name, one_line(&error.to_string()));
         Error::new(ErrorKind::NoAdapter, message)
     })?;
-    let dev = describe(device, queue, &info, segment_cap, &options);
+    let dev = GpuDev { is_borrowed, ..describe(device, queue, &info, segment_cap, &options) };
     let progress = Arc::new(Progress::default());
-    watch(&dev.device, &progress);
+    if !is_borrowed {
+        watch_errors(&dev.device, &progress);
+    }
+    watch_loss(&dev.device, &progress);
     let runner = GpuRunner::new(dev.clone(), progress);
     Ok((dev, runner))
 }
@@ -212,11 +218,12 @@ fn describe(
         heap_cap_bytes,
         heap_fixed_bytes: heap_bytes,
         budget_bytes: memory_budget_bytes,
+        is_borrowed: false,
     }
 }
 
-/// Takes what wgpu reports by itself: errors outside any scope, and the loss of the device.
-fn watch(device: &wgpu::Device, progress: &Arc<Progress>) {
+/// Takes the errors outside any scope.
+fn watch_errors(device: &wgpu::Device, progress: &Arc<Progress>) {
     platform::watch_internal_errors(device, progress);
     let shared = progress.clone();
     device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
@@ -226,6 +233,10 @@ fn watch(device: &wgpu::Device, progress: &Arc<Progress>) {
         };
         shared.fail_unsettled(Error::new(kind, format!("the GPU reported: {}", one_line(&error.to_string()))));
     }));
+}
+
+/// Takes the loss of the device.
+fn watch_loss(device: &wgpu::Device, progress: &Arc<Progress>) {
     let shared = progress.clone();
     device.set_device_lost_callback(move |reason, message| {
         let said = one_line(&message);

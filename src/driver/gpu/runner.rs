@@ -289,14 +289,30 @@ impl GpuRunner {
         state.tasks.clear();
         state.staging.clear();
         state.holds.clear();
-        drop(state);
-        self.dev.device.destroy();
+        if self.dev.is_borrowed {
+            self.destroy_buffers(&state);
+        } else {
+            drop(state);
+            self.dev.device.destroy();
+        }
+    }
+
+    /// Gives back what is ours on a device that somebody else goes on using.
+    fn destroy_buffers(&self, state: &State) {
+        state.heaps.iter().for_each(|heap| heap.buffer.destroy());
+        state.params.buffer.destroy();
+        state.upload_ring.iter().for_each(|ring| ring.buffer.destroy());
+        self.staging_pool.trim();
     }
 }
 
 impl Drop for GpuRunner {
     fn drop(&mut self) {
-        platform::release(&self.dev.device);
+        if self.dev.is_borrowed {
+            self.destroy_buffers(&self.lock());
+        } else {
+            platform::release(&self.dev.device);
+        }
     }
 }
 

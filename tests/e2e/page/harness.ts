@@ -1,6 +1,7 @@
 // What the tests find in the page, as globals: the built package, the case runner, and short ways to say common things.
 
 import * as wgslab from "wgslab";
+import * as lowLevel from "wgslab/low-level";
 import { runCase } from "./run-case.ts";
 
 /** What a call failed with, as plain data; throws when it did not fail. */
@@ -47,4 +48,38 @@ async function scale(device: wgslab.Device) {
   return { x, y, root, context, code, routine };
 }
 
-Object.assign(globalThis, { wgslab, runCase, failure, settlement, scale, harnessReady: true });
+/** x += by, over the elements of an f32 node. */
+async function adder(device: wgslab.Device, x: wgslab.TensorNode<"f32">, name = "add") {
+  const wgsl = `@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    store_x(id.x, load_x(id.x) + f32(static_by()));
+  }`;
+  const spec = { tensors: { x: { node: x, access: "read_write" as const } }, statics: ["by"], grid: [1] as const };
+  return device.compile(name, wgsl, spec);
+}
+
+/** A kernel y = x + 1, as `compileBatch` takes it. */
+function increment(name: string, x: wgslab.TensorNode, y: wgslab.TensorNode): wgslab.Kernel {
+  const wgsl = `@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    store_y(id.x, load_x(id.x) + 1.0);
+  }`;
+  return { name, wgsl, spec: { tensors: { x: { node: x, access: "read" }, y: { node: y, access: "write" } }, grid: [1] } };
+}
+
+/** A node of f32 with that many elements, and a context that has it, filled with `first`, `first + 1` and so on. */
+function counted(device: wgslab.Device, label: string, length: number, first = 0) {
+  const node = device.node(label, { dtype: "f32", shape: [length] });
+  const context = device.context().upload(node, Float32Array.from({ length }, (_, index) => first + index));
+  return { node, context };
+}
+
+/** A chain n0 → n1 → n2 → n3 of kernels step0, step1, step2, compiled as a batch; the context has n0. */
+async function chain(device: wgslab.Device) {
+  const { node: n0, context } = counted(device, "n0", 64);
+  const rest = [1, 2, 3].map((at) => device.node(`n${at}`, { dtype: "f32", shape: [64] }));
+  const nodes = [n0, ...rest] as wgslab.TensorNode[];
+  const kernels = rest.map((node, at) => increment(`step${at}`, nodes[at]!, node));
+  return { nodes, context, codes: await device.compileBatch(kernels) };
+}
+
+const helpers = { runCase, failure, settlement, scale, adder, increment, counted, chain };
+Object.assign(globalThis, { wgslab, lowLevel, ...helpers, harnessReady: true });

@@ -1,0 +1,312 @@
+// The device layer function by function, for compilers that drive a device as a backend: under the names of a device
+// signature (pools, the device and context records), with integers for pools, offsets and sizes. Devices, contexts and
+// nodes are those of the friendly interface, so both mix.
+//
+//   import * as backend from "wgslab/low-level";
+
+import type { DType } from "./arrays.ts";
+import { checkIs, checkPool, checkWholeNumber } from "./checks.ts";
+import { Context, type RawBuffers } from "./context.ts";
+import { Device, type GpuDeviceLike, type OpenOptions } from "./device.ts";
+import { WgslabError } from "./errors.ts";
+import { DeviceEvent } from "./event.ts";
+import type { AdapterInfo, BufferLoc, DeviceLimits, RunnerStats } from "./info.ts";
+import { type MemoryMode, TensorNode, checkNode } from "./node.ts";
+import { type RawDevice, type RawDeviceRecord, call } from "./skin.ts";
+
+/** The computations of virtual nodes that later compilations may inline. Raw kernels have none: there is one, empty. */
+export interface OptimizeCtx {
+  /** How many computations it holds. */
+  readonly size: number;
+}
+
+/** The nodes of a context with their locations: a Map, or a list of pairs. */
+export type CtxBuffers = Iterable<readonly [node: TensorNode<DType>, loc: BufferLoc]>;
+
+/** A `GPUBuffer`, by its shape: not every version of TypeScript has the type. */
+export interface GpuBufferLike {
+  readonly size: number;
+  readonly usage: number;
+  readonly label: string;
+}
+
+/** What is behind a location: the `GPUBuffer` and the offset in it, or on the host driver the pool and the offset there. */
+export type BufferPtr =
+  | {
+      /** The buffer. It holds other nodes, too. */
+      readonly buffer: GpuBufferLike;
+      /** Bytes from its start. */
+      readonly offset: number;
+    }
+  | {
+      /** The pool. */
+      readonly poolId: number;
+      /** Bytes from its start. */
+      readonly offset: number;
+    };
+
+/** A device as its driver sees it. */
+export interface Dev {
+  /** The kind of device. */
+  readonly driver: "gpu" | "host";
+  /** The adapter behind it. */
+  readonly adapter: AdapterInfo;
+  /** Its limits. */
+  readonly limits: DeviceLimits;
+}
+
+/** A runner as it stands. */
+export interface Runner {
+  /** Whether everything recorded so far is done. */
+  readonly isIdle: boolean;
+  /** The event of everything recorded so far. */
+  readonly lastEvent: DeviceEvent;
+  /** Counts of what it has done. */
+  readonly stats: RunnerStats;
+}
+
+const EMPTY: OptimizeCtx = Object.freeze({ size: 0 });
+
+/** The driver's name: `gpu` or `host`. */
+export function name(device: Device): "gpu" | "host" {
+  return checked(device).driver;
+}
+
+/** Whether {@link freePool} gives memory back at once, rather than leaving it to a collector. */
+export function freesExplicitly(device: Device): boolean {
+  return record(device).freesExplicitly;
+}
+
+/** The empty optimization context. */
+export function emptyOptimizeCtx(): OptimizeCtx {
+  return EMPTY;
+}
+
+/**
+ * Allocates the slab of a pool; an existing one under the id is freed first. Sizes are rounded up to the device's
+ * alignment; `alignment` is a power of two. The contents are unspecified until they are written or zeroed.
+ */
+export function allocPool(
+  device: Device,
+  poolId: number,
+  sizeBytes: number,
+  alignment: number,
+  mode?: MemoryMode,
+): void {
+  checked(device).allocPool(poolId, sizeBytes, mode === undefined ? { alignment } : { alignment, mode });
+}
+
+/** Frees the slab of a pool and drops its table entry. */
+export function freePool(device: Device, poolId: number): void {
+  checked(device).freePool(poolId);
+}
+
+/** Queues zeros over exactly these bytes of a pool; neighbours keep theirs. */
+export function memsetZero(device: Device, poolId: number, offset: number, sizeBytes: number): DeviceEvent {
+  return checked(device).memsetZero(poolId, offset, sizeBytes);
+}
+
+/**
+ * What is behind a location, valid until the next allocation, freeing or trimming. Work that is recorded is not in the
+ * buffer before it is submitted: `device.flush()` first, then use the buffer on the same `GPUDevice`.
+ */
+export function resolvePool(device: Device, loc: BufferLoc): BufferPtr {
+  const raw = live(device);
+  checkLoc("resolvePool: the location", loc);
+  const [slab, offset] = call(() => raw.resolvePool(loc.poolId, loc.offset));
+  return typeof slab === "number" ? { poolId: slab, offset } : { buffer: slab as GpuBufferLike, offset };
+}
+
+/** Bytes of a pool's slab. */
+export function poolSizeBytes(device: Device, poolId: number): number {
+  const raw = live(device);
+  checkPool(poolId);
+  return call(() => raw.poolSizeBytes(poolId));
+}
+
+/**
+ * A device around a `GPUDevice` that the page has already, which lives on when it is destroyed; `ordinal` is the middle
+ * part of its name. Other options as in `Device.open`.
+ */
+export async function makeDevice(
+  dev: GpuDeviceLike,
+  ordinal = 0,
+  options: Omit<OpenOptions, "device" | "driver" | "ordinal"> = {},
+): Promise<Device> {
+  return Device.open({ ...options, device: dev, ordinal });
+}
+
+/** The device's name, `driver:ordinal:deviceId`. */
+export function getName(device: Device): string {
+  return checked(device).name;
+}
+
+/** A context without a parent. The pools behind its locations stay whose they are. */
+export function makeContext(
+  device: Device,
+  { ctxBuffers, optimizeCtx }: { ctxBuffers?: CtxBuffers; optimizeCtx?: OptimizeCtx } = {},
+): Context {
+  checkOptimizeCtx(optimizeCtx);
+  return checked(device).contextWith(rawBuffers(ctxBuffers ?? []));
+}
+
+/**
+ * A child of a context. What is left out is the parent's: its locations (which `ctxBuffers` replaces, all of them), its
+ * optimization context, its merge buffer's node (null for none).
+ */
+export function makeChild(
+  parent: Context,
+  {
+    ctxBuffers,
+    optimizeCtx,
+    mergeBufferNode,
+  }: { ctxBuffers?: CtxBuffers; optimizeCtx?: OptimizeCtx; mergeBufferNode?: TensorNode<DType> | null } = {},
+): Context {
+  checkOptimizeCtx(optimizeCtx);
+  if (mergeBufferNode) checkNode("makeChild: the merge buffer's node", mergeBufferNode);
+  return checkedContext(parent).childWith({
+    ...(ctxBuffers && { buffers: rawBuffers(ctxBuffers) }),
+    ...(mergeBufferNode !== undefined && { mergeBufferNode }),
+  });
+}
+
+/** The driver's own view of a device. */
+export function dev(device: Device): Dev {
+  const { driver, adapter, limits } = checked(device);
+  return { driver, adapter, limits };
+}
+
+/** Which of its driver's devices this is. */
+export function ordinal(device: Device): number {
+  return record(device).ordinal;
+}
+
+/** Unique over all devices of all drivers in the page. */
+export function deviceId(device: Device): number {
+  return record(device).deviceId;
+}
+
+/** The device's FIFO as it stands. */
+export function runner(device: Device): Runner {
+  return { isIdle: checked(device).isIdle, lastEvent: device.allWork(), stats: device.stats() };
+}
+
+/** The node that the merge buffer holds, and where; undefined while it holds none. */
+export function mergeBuffer(device: Device): { node: TensorNode; loc: BufferLoc } | undefined {
+  const raw = live(device);
+  const node = call(() => raw.mergeBufferNode());
+  return node && { node: TensorNode.of(node), loc: { poolId: 0, offset: 0 } };
+}
+
+/** Bytes of the merge buffer, pool 0. */
+export function mergeBufferCapacity(device: Device): number {
+  return record(device).mergeBufferCapacity;
+}
+
+/** The event of the last work that writes to a node; undefined if nothing on this device has written to it. */
+export function updatingFor(device: Device, node: TensorNode<DType>): DeviceEvent | undefined {
+  return checked(device).updatingFor(node);
+}
+
+/** The event of the last work that writes to the merge buffer. */
+export function updatingForMergeBuffer(device: Device): DeviceEvent | undefined {
+  const seq = record(device).updatingForMergeBuffer;
+  return seq === null ? undefined : DeviceEvent.make(device.raw, seq);
+}
+
+/** Where the constants are that the device shares between contexts, by the id of the node. */
+export function constantBufferCache(device: Device): Map<number, BufferLoc> {
+  const entries = record(device).constantBufferCache;
+  return new Map(entries.map(([nodeId, poolId, offset]) => [nodeId, { poolId, offset }]));
+}
+
+/** The pool that the next slab will get. */
+export function nextPoolId(device: Device): number {
+  return record(device).nextPoolId;
+}
+
+/** The device that a context is on. */
+export function device(context: Context): Device {
+  return checkedContext(context).device;
+}
+
+/** The context that a context extends; undefined for one without a parent. */
+export function parent(context: Context): Context | undefined {
+  return checkedContext(context).parent;
+}
+
+/** Every node of a context with its location, the parents' included, by the nodes' ids. */
+export function ctxBuffers(context: Context): Map<TensorNode, BufferLoc> {
+  return new Map(checkedContext(context).entries());
+}
+
+/** Whether a context was finalized. */
+export function finalized(context: Context): boolean {
+  return checkedContext(context).isDisposed;
+}
+
+/** The optimization context of a context. */
+export function optimizeCtx(context: Context): OptimizeCtx {
+  checkedContext(context);
+  return EMPTY;
+}
+
+/** The node that the merge buffer will hold when the work through a context is done; undefined for none. */
+export function mergeBufferNode(context: Context): TensorNode | undefined {
+  return checkedContext(context).mergeBufferNode;
+}
+
+/** A device, context, node or event in words, on one line. */
+export function describe(value: Device | Context | TensorNode<DType> | DeviceEvent): string {
+  if (value instanceof Device) return value.debugInfo();
+  if (value instanceof TensorNode) return `${value}: ${value.dtype}[${value.shape.join(", ")}]`;
+  if (value instanceof DeviceEvent) return `Event(${value.seq}, ${value.isDone ? "done" : "pending"})`;
+  if (checkedContext(value).isDisposed) return `finalized Context(${value.device.name})`;
+  const places = value.entries().map(([node, { poolId, offset }]) => `${node}@p${poolId}+${offset}`);
+  return `Context(${value.device.name}, [${places.join(", ")}])`;
+}
+
+function checked(value: Device): Device {
+  checkIs("a device", value, Device, "open one with Device.open or makeDevice");
+  return value;
+}
+
+function checkedContext(value: Context): Context {
+  checkIs("a context", value, Context, "make one with makeContext");
+  return value;
+}
+
+function live(device: Device): RawDevice {
+  checked(device).life.check();
+  return device.raw;
+}
+
+function record(device: Device): RawDeviceRecord {
+  const raw = live(device);
+  return call(() => raw.record());
+}
+
+function rawBuffers(entries: CtxBuffers): RawBuffers {
+  const nodes: TensorNode[] = [];
+  const pools: number[] = [];
+  const offsets: number[] = [];
+  for (const [node, loc] of entries) {
+    checkNode("ctxBuffers: a key", node);
+    checkLoc(`ctxBuffers: the location of ${node}`, loc);
+    nodes.push(node);
+    pools.push(loc.poolId);
+    offsets.push(loc.offset);
+  }
+  return { nodes, pools: Uint32Array.from(pools), offsets: Float64Array.from(offsets) };
+}
+
+function checkLoc(what: string, loc: BufferLoc): void {
+  checkIs(what, loc, Object, "pass { poolId, offset }");
+  checkPool(loc.poolId);
+  checkWholeNumber(`${what}: the offset, in bytes,`, loc.offset);
+}
+
+function checkOptimizeCtx(given: OptimizeCtx | undefined): void {
+  if (given === undefined || given === EMPTY) return;
+  throw new WgslabError("unsupported", "an optimization context must come from emptyOptimizeCtx or optimizeCtx");
+}
