@@ -81,5 +81,24 @@ async function chain(device: wgslab.Device) {
   return { nodes, context, codes: await device.compileBatch(kernels) };
 }
 
-const helpers = { runCase, failure, settlement, scale, adder, increment, counted, chain };
+/** A GPUDevice of the page's own. */
+async function pageDevice(): Promise<GPUDevice> {
+  const adapter = await navigator.gpu.requestAdapter();
+  if (!adapter) throw new Error("the browser has no adapter");
+  return adapter.requestDevice();
+}
+
+/** Floats of a buffer of a GPUDevice, read without the package. */
+async function readOwn(gpu: GPUDevice, buffer: GPUBuffer, offset: number, size: number): Promise<number[]> {
+  const staging = gpu.createBuffer({ size, usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST });
+  const encoder = gpu.createCommandEncoder();
+  encoder.copyBufferToBuffer(buffer, offset, staging, 0, size);
+  gpu.queue.submit([encoder.finish()]);
+  await staging.mapAsync(GPUMapMode.READ);
+  const values = [...new Float32Array(staging.getMappedRange())];
+  staging.destroy();
+  return values;
+}
+
+const helpers = { runCase, failure, settlement, scale, adder, increment, counted, chain, pageDevice, readOwn };
 Object.assign(globalThis, { wgslab, lowLevel, ...helpers, harnessReady: true });
