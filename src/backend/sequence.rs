@@ -18,26 +18,30 @@ impl<D: Driver> Sequence<D> {
     /// # Errors
     /// `KernelInterface` for statics that do not fit, an empty sequence, or routines of several devices.
     pub fn record<'a>(steps: impl IntoIterator<Item = (&'a Routine<D>, &'a [(&'a str, i32)])>) -> Result<Self> {
-        let mut recorded: Vec<(Routine<D>, Vec<i32>)> = Vec::new();
-        for (routine, statics) in steps {
-            if let Some((first, _)) = recorded.first()
-                && first.context().device() != routine.context().device()
-            {
-                let message = format!(
-                    "a sequence runs on one device, but \"{}\" is on {} and \"{}\" on {}",
-                    first.name(),
-                    first.context().device().name(),
-                    routine.name(),
-                    routine.context().device().name()
-                );
-                return Err(Error::new(ErrorKind::KernelInterface, message));
-            }
-            recorded.push((routine.clone(), routine.static_values(statics)?));
-        }
-        if recorded.is_empty() {
+        let valued = |(routine, statics): (&Routine<D>, _)| Ok((routine.clone(), routine.static_values(statics)?));
+        Self::record_values(steps.into_iter().map(valued).collect::<Result<_>>()?)
+    }
+
+    /// Records routines, each with the values of its statics in the order of [`Routine::bindings`].
+    ///
+    /// # Errors
+    /// As [`Sequence::record`]; a wrong number of values is an error of the replay, as in [`Routine::run_values`].
+    pub fn record_values(steps: Vec<(Routine<D>, Vec<i32>)>) -> Result<Self> {
+        let Some((first, _)) = steps.first() else {
             return Err(Error::new(ErrorKind::KernelInterface, "a sequence of no routines; record one at least"));
+        };
+        let device = first.context().device();
+        if let Some((other, _)) = steps.iter().find(|(routine, _)| routine.context().device() != device) {
+            let message = format!(
+                "a sequence runs on one device, but \"{}\" is on {} and \"{}\" on {}",
+                first.name(),
+                device.name(),
+                other.name(),
+                other.context().device().name()
+            );
+            return Err(Error::new(ErrorKind::KernelInterface, message));
         }
-        Ok(Self { steps: recorded })
+        Ok(Self { steps })
     }
 
     /// How many routines a replay runs.

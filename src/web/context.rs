@@ -1,7 +1,6 @@
 //! Contexts.
 
 use js_sys::{Array, Promise, Uint8Array};
-use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
 use crate::backend::merge::Landing;
@@ -18,15 +17,6 @@ use crate::web::error::{bad_argument, js, plain, promise};
 use crate::web::node::{RawNode, ctx_buffers, nodes, shared};
 use crate::web::routine::{RawCode, RawRoutine};
 use crate::web::{On, map_on, on};
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct PlacedNode<'a> {
-    id: u32,
-    label: &'a str,
-    pool_id: u32,
-    offset: u64,
-}
 
 /// A context of either driver.
 #[wasm_bindgen(js_name = RawContext)]
@@ -119,29 +109,16 @@ impl RawContext {
         }
     }
 
-    /// Where a node is.
-    #[wasm_bindgen(unchecked_return_type = "{ poolId: number; offset: number } | undefined")]
-    pub fn loc(&self, node: &RawNode) -> JsValue {
+    /// Where a node is: its pool and offset.
+    pub fn loc(&self, node: &RawNode) -> Option<Vec<f64>> {
         let loc = on!(&self.on, context => context.loc(&node.node));
-        loc.map_or(JsValue::UNDEFINED, |loc| {
-            plain(&PlacedNode { id: node.id(), label: node.node.label(), pool_id: loc.pool_id.0, offset: loc.offset })
-        })
+        loc.map(|loc| vec![f64::from(loc.pool_id.0), loc.offset as f64])
     }
 
-    /// Every node with its location.
-    #[wasm_bindgen(unchecked_return_type = "{ id: number; label: string; poolId: number; offset: number }[]")]
-    pub fn locs(&self) -> JsValue {
+    /// Every node's id, pool and offset, one after the other.
+    pub fn locs(&self) -> Vec<f64> {
         let locs = on!(&self.on, context => context.locs());
-        let placed: Vec<_> = locs
-            .iter()
-            .map(|(node, loc)| PlacedNode {
-                id: node.id().0,
-                label: node.label(),
-                pool_id: loc.pool_id.0,
-                offset: loc.offset,
-            })
-            .collect();
-        plain(&placed)
+        locs.iter().flat_map(|(node, loc)| [node.id().0.into(), loc.pool_id.0.into(), loc.offset as f64]).collect()
     }
 
     /// Every node, in the order of `locs`.
@@ -213,24 +190,12 @@ impl RawContext {
         .map(Self::new)
     }
 
-    /// Copies a node from a context of any device to this one, or into the merge buffer; resolves with the sequence
-    /// number of the event.
-    #[wasm_bindgen(js_name = copyFrom, unchecked_return_type = "Promise<number>")]
-    pub fn copy_from(&self, node: &RawNode, merge: bool, source: &RawContext) -> Promise {
-        let (node, into) = (node.node.clone(), landing(merge));
-        on!(self.on.clone(), to => on!(source.on.clone(), from => {
-            promise(async move { to.copy_from(&node, into, &from).await.map(|event| event.seq() as f64) })
-        }))
-    }
-
-    /// A child that has a node too, with the bytes that it has in a context of any device; resolves with a `RawContext`.
-    #[wasm_bindgen(js_name = initFromOther, unchecked_return_type = "Promise<RawContext>")]
-    pub fn init_from_other(&self, node: &RawNode, source: &RawContext) -> Promise {
+    /// Brings a node over from a context of any device: to this one (`into` 0), into the merge buffer (1), or to a child
+    /// that has it (2). Resolves with the sequence number of the event, or with the child.
+    #[wasm_bindgen(unchecked_return_type = "Promise<number | RawContext>")]
+    pub fn bring(&self, node: &RawNode, into: u32, source: &RawContext) -> Promise {
         let node = node.node.clone();
-        on!(source.on.clone(), from => match self.on.clone() {
-            On::Gpu(to) => promise(async move { Ok(Self::new(On::Gpu(to.init_from_other(&node, &from).await?))) }),
-            On::Host(to) => promise(async move { Ok(Self::new(On::Host(to.init_from_other(&node, &from).await?))) }),
-        })
+        on!(self.on.clone(), to => on!(source.on.clone(), from => promise(bring(to, from, node, into))))
     }
 
     /// The node that the merge buffer will hold when the work through this context is done.
@@ -292,6 +257,29 @@ fn gpu(on: &On<Context<Gpu>, Context<Host>>) -> Result<&Context<Gpu>> {
         On::Gpu(context) => Ok(context),
         On::Host(_) => Err(two_drivers()),
     }
+}
+
+impl From<Context<Gpu>> for RawContext {
+    fn from(context: Context<Gpu>) -> Self {
+        Self::new(On::Gpu(context))
+    }
+}
+
+impl From<Context<Host>> for RawContext {
+    fn from(context: Context<Host>) -> Self {
+        Self::new(On::Host(context))
+    }
+}
+
+/// One machinery for each pair of drivers, and not one for each way to bring.
+async fn bring<D: Driver, S: Driver>(to: Context<D>, from: Context<S>, node: TensorNode, into: u32) -> Result<JsValue>
+where
+    RawContext: From<Context<D>>,
+{
+    if into == 2 {
+        return Ok(RawContext::from(to.init_from_other(&node, &from).await?).into());
+    }
+    Ok((to.copy_from(&node, landing(into == 1), &from).await?.seq() as f64).into())
 }
 
 fn two_drivers() -> Error {

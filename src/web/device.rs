@@ -15,7 +15,7 @@ use crate::slab::loc::{BufferLoc, PoolId};
 use crate::web::borrow::around;
 use crate::web::context::RawContext;
 use crate::web::error::{bad_argument, js, plain, promise};
-use crate::web::node::{RawNode, ctx_buffers, mode, nodes};
+use crate::web::node::{RawNode, mode, nodes};
 use crate::web::routine::RawCode;
 use crate::web::{On, map_on, on};
 use crate::wgsl::spec::KernelSpec;
@@ -189,40 +189,8 @@ impl RawDevice {
         RawContext::new(map_on!(&self.on, device => Context::root(device)))
     }
 
-    /// A context without a parent, with those locations.
-    #[wasm_bindgen(js_name = contextWith)]
-    pub fn context_with(
-        &self,
-        #[wasm_bindgen(unchecked_param_type = "RawNode[]")] list: Array,
-        pools: Vec<u32>,
-        offsets: Vec<f64>,
-    ) -> std::result::Result<RawContext, JsValue> {
-        let root = || {
-            let buffers = ctx_buffers(&list, &pools, &offsets)?;
-            Ok(RawContext::new(map_on!(&self.on, device => Context::builder(device).ctx_buffers(buffers).build())))
-        };
-        js(root())
-    }
-
-    /// Compiles a raw kernel; `nodes[i]` is the node of `spec.tensors[i]`. Resolves with a `RawCode`.
-    #[wasm_bindgen(unchecked_return_type = "Promise<RawCode>")]
-    pub fn compile(
-        &self,
-        name: String,
-        wgsl: String,
-        spec: JsValue,
-        #[wasm_bindgen(unchecked_param_type = "RawNode[]")] nodes: Array,
-    ) -> Promise {
-        let (device, spec) = (self.on.clone(), kernel_spec(name, wgsl, &spec, &nodes));
-        promise(async move {
-            match &device {
-                On::Gpu(device) => device.compile(spec?).await.map(|code| RawCode { code }),
-                On::Host(device) => Err(refused(device.compile(spec?).await.err())),
-            }
-        })
-    }
-
-    /// Compiles raw kernels: `[name, wgsl, spec, nodes]` each. Resolves with the `RawCode`s.
+    /// Compiles raw kernels: `[name, wgsl, spec, nodes]` each, where `nodes[i]` is the node of `spec.tensors[i]`. Resolves
+    /// with the `RawCode`s. One kernel is a batch, too: another machinery would be 1 KB more.
     #[wasm_bindgen(js_name = compileBatch, unchecked_return_type = "Promise<RawCode[]>")]
     pub fn compile_batch(&self, kernels: Array) -> Promise {
         let text = |kernel: &Array, at| kernel.get(at).as_string().unwrap_or_default();
@@ -260,9 +228,9 @@ impl RawDevice {
         on!(&self.on, device => device.updating_for(node.node.id()).map(|event| event.seq() as f64))
     }
 
-    /// The fields of the record.
-    pub fn record(&self) -> JsValue {
-        plain(&on!(&self.on, device => record(device)))
+    /// The fields of the record: see `record`.
+    pub fn record(&self) -> Vec<f64> {
+        on!(&self.on, device => record(device))
     }
 
     /// The node that the merge buffer holds.
@@ -328,31 +296,22 @@ fn refused(said: Option<Error>) -> Error {
     said.unwrap_or_else(|| Error::bug("a code without a twin"))
 }
 
-/// The fields of a device's record.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct DeviceRecord {
-    ordinal: u32,
-    device_id: u32,
-    frees_explicitly: bool,
-    next_pool_id: u32,
-    merge_buffer_capacity: u64,
-    updating_for_merge_buffer: Option<u64>,
-    /// Node, pool, offset.
-    constant_buffer_cache: Vec<(u32, u32, u64)>,
-}
-
-fn record<D: Driver>(device: &Device<D>) -> DeviceRecord {
-    let constants = device.constant_buffer_cache().into_iter();
-    DeviceRecord {
-        ordinal: device.ordinal(),
-        device_id: device.device_id().0,
-        frees_explicitly: D::FREES_EXPLICITLY,
-        next_pool_id: device.next_pool_id().0,
-        merge_buffer_capacity: device.merge_buffer_capacity(),
-        updating_for_merge_buffer: device.updating_for_merge_buffer().map(|event| event.seq()),
-        constant_buffer_cache: constants.map(|(node, loc)| (node.0, loc.pool_id.0, loc.offset)).collect(),
+/// The fields of a device's record: ordinal, id, whether it frees explicitly, the next pool, bytes of the merge buffer, the
+/// last writer of that or -1; then node, pool and offset of each cached constant.
+fn record<D: Driver>(device: &Device<D>) -> Vec<f64> {
+    let merged = device.updating_for_merge_buffer().map_or(-1.0, |event| event.seq() as f64);
+    let mut fields = vec![
+        device.ordinal().into(),
+        device.device_id().0.into(),
+        f64::from(u8::from(D::FREES_EXPLICITLY)),
+        device.next_pool_id().0.into(),
+        device.merge_buffer_capacity() as f64,
+        merged,
+    ];
+    for (node, loc) in device.constant_buffer_cache() {
+        fields.extend([node.0.into(), loc.pool_id.0.into(), loc.offset as f64]);
     }
+    fields
 }
 
 fn kernel_spec(name: String, text: String, spec: &JsValue, list: &Array) -> Result<KernelSpec> {

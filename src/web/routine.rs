@@ -9,7 +9,6 @@ use wasm_bindgen::prelude::*;
 use crate::backend::compile::Code;
 use crate::backend::routine::Routine;
 use crate::backend::sequence::Sequence;
-use crate::driver::Driver;
 use crate::driver::gpu::Gpu;
 use crate::driver::host::Host;
 use crate::error::Result;
@@ -104,18 +103,23 @@ impl RawSequence {
     }
 
     fn record(list: &Array, statics: &[i32]) -> Result<RawSequence> {
-        let routines = shared::<RawRoutine>(list)?;
         let (mut gpu, mut host) = (Vec::new(), Vec::new());
-        for RawRoutine { on } in routines {
+        let mut rest = statics;
+        for RawRoutine { on } in shared::<RawRoutine>(list)? {
+            let count = on!(&on, routine => routine.bindings().len());
+            let Some((values, others)) = rest.split_at_checked(count) else {
+                return Err(bad_argument("sequence", &["there must be a value for each static"]));
+            };
+            rest = others;
             match on {
-                On::Gpu(routine) => gpu.push(routine),
-                On::Host(routine) => host.push(routine),
+                On::Gpu(routine) => gpu.push((routine, values.to_vec())),
+                On::Host(routine) => host.push((routine, values.to_vec())),
             }
         }
         let on = match (gpu.is_empty(), host.is_empty()) {
             (false, false) => return Err(bad_argument("sequence", &["routines of two drivers"])),
-            (_, true) => On::Gpu(record(&gpu, statics)?),
-            (_, false) => On::Host(record(&host, statics)?),
+            (_, true) => On::Gpu(Sequence::record_values(gpu)?),
+            (_, false) => On::Host(Sequence::record_values(host)?),
         };
         Ok(RawSequence { on })
     }
@@ -132,13 +136,4 @@ impl RawSequence {
         };
         js(on!(&self.on, sequence => sequence.run_with(times, value).map(|event| event.seq() as f64)))
     }
-}
-
-fn record<D: Driver>(routines: &[Routine<D>], statics: &[i32]) -> Result<Sequence<D>> {
-    let mut values = statics.iter().copied();
-    let named: Vec<Vec<(&str, i32)>> = routines
-        .iter()
-        .map(|routine| routine.bindings().iter().map(String::as_str).zip(values.by_ref()).collect())
-        .collect();
-    Sequence::record(routines.iter().zip(named.iter().map(Vec::as_slice)))
 }

@@ -18,7 +18,8 @@ test(`the wasm is at most ${WASM_LIMIT_BYTES} bytes after wasm-opt and brotli`, 
 test("the tarball holds the package and nothing else", () => {
   const [{ files }] = JSON.parse(execFileSync("npm", ["pack", "--dry-run", "--json"], { cwd: ROOT, encoding: "utf8" }));
   const names = files.map(({ path }) => path);
-  for (const name of ["www/dist/index.js", "www/dist/index.d.ts", "www/dist/wgslab_bg.wasm", "LICENSE-MIT", "README.md"]) {
+  const entries = ["index.js", "index.d.ts", "low-level.js", "low-level.d.ts", "wgslab_bg.wasm"];
+  for (const name of [...entries.map((file) => `www/dist/${file}`), "LICENSE-MIT", "README.md"]) {
     assert.ok(names.includes(name), `${name} is missing`);
   }
   const allowed = /^(www\/dist\/[\w-]+\.(js|js\.map|d\.ts|wasm)|LICENSE-(MIT|APACHE)|README\.md|package\.json)$/;
@@ -32,37 +33,42 @@ test("the types name nothing that is not in the package", () => {
   }
 });
 
-const quickstart = readFileSync(join(ROOT, "README.md"), "utf8").match(/^```ts\n([\s\S]*?)^```/m)?.[1];
+// Every program of the README, by its order.
+const programs = [...readFileSync(join(ROOT, "README.md"), "utf8").matchAll(/^```ts\n([\s\S]*?)^```/gm)].map(([, text]) => text);
 
-test("the README's TypeScript quickstart type-checks under strict", () => {
-  assert.ok(quickstart, "the README has no ```ts block");
-  const folder = join(ROOT, "target/readme");
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, "quickstart.ts"), quickstart);
-  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ extends: "../../tsconfig.json", include: ["*.ts"] }));
-  const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
-  const { status, stdout } = spawnSync(process.execPath, [tsc, "-p", folder], { encoding: "utf8" });
-  assert.equal(status, 0, stdout);
-});
+test("the README has its TypeScript programs", () => assert.equal(programs.length, 2));
 
-test("the README's TypeScript quickstart runs as it stands", async () => {
-  const module = await bundleText(quickstart, { packageUrl: "/index.js" });
-  const harness = await openHarness();
-  try {
-    const lines = [];
-    harness.page.on("console", (message) => lines.push(message.text()));
-    await harness.page.evaluate(async (module) => {
-      // Beside the package, so that its import of the package resolves.
-      const url = URL.createObjectURL(new Blob([module], { type: "text/javascript" }));
-      await import(url);
-    }, module.replaceAll('"/index.js"', `"${harness.url}/index.js"`));
-    assert.ok(lines.length > 0, "the quickstart printed nothing");
-    // What it says it prints (`// prints 4`, `// → 4`), it prints.
-    for (const [, promised] of quickstart.matchAll(/\/\/ (?:prints|→) (.+)$/gm)) {
-      assert.ok(lines.some((line) => line.includes(promised.trim())), `${promised} is not in ${lines.join(" | ")}`);
+for (const [index, program] of programs.entries()) {
+  test(`the README's TypeScript program ${index} type-checks under strict`, () => {
+    const folder = join(ROOT, `target/readme/${index}`);
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, "program.ts"), program);
+    const compilerOptions = { noUncheckedIndexedAccess: false };
+    const config = { extends: "../../../tsconfig.json", compilerOptions, include: ["*.ts"] };
+    writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(config));
+    const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
+    const { status, stdout } = spawnSync(process.execPath, [tsc, "-p", folder], { encoding: "utf8" });
+    assert.equal(status, 0, stdout);
+  });
+
+  test(`the README's TypeScript program ${index} runs as it stands`, async () => {
+    const module = await bundleText(program, { packageUrl: "/index.js" });
+    const harness = await openHarness();
+    try {
+      const lines = [];
+      harness.page.on("console", (message) => lines.push(message.text()));
+      await harness.page.evaluate(async (module) => {
+        // Beside the package, so that its import of the package resolves.
+        const url = URL.createObjectURL(new Blob([module], { type: "text/javascript" }));
+        await import(url);
+      }, module.replaceAll(/"(\/[\w-]+\.js)"/g, `"${harness.url}$1"`));
+      // What it says it prints (`// prints 4`, `// → 4`), it prints.
+      const promises = [...program.matchAll(/\/\/ (?:prints|→) (.+)$/gm)].map(([, promised]) => promised.trim());
+      assert.ok(promises.length > 0, "the program says nothing of what it prints");
+      for (const promised of promises) assert.ok(lines.includes(promised), `${promised} is not in ${lines.join(" | ")}`);
+      assert.deepEqual(harness.faults, []);
+    } finally {
+      await harness.close();
     }
-    assert.deepEqual(harness.faults, []);
-  } finally {
-    await harness.close();
-  }
-});
+  });
+}

@@ -10,12 +10,15 @@ import {
   type DeviceLostInfo,
   type Diagnostic,
   type ErrorCode,
+  type Forecast,
   KernelError,
   type MemoryReport,
   type Routine,
+  Sequence,
   type TensorNode,
   WgslabError,
 } from "wgslab";
+import * as backend from "wgslab/low-level";
 
 /** Compiles only when `T` is exactly `Want`. */
 type Exactly<T, Want> = [T, Want] extends [Want, T] ? true : never;
@@ -76,6 +79,51 @@ export async function everythingHasAType(device: Device, context: Context, code:
   console.log(lost.reason, device.limits.segmentCapBytes, device.adapter.name, device.stats().submissions);
 }
 
+export async function theRestHasATypeToo(device: Device, context: Context, code: Code, other: Context): Promise<void> {
+  const node = context.node("n", { dtype: "f16", shape: [4, 2] });
+  const view = node.view("row", { offset: 2, shape: [2] });
+  exactly<typeof view, TensorNode<"f16">>(true);
+  exactly<typeof node.mode, "on_device" | "constant">(true);
+  const whole: TensorNode<"f16"> | undefined = view.base?.node;
+  using viewed = context.alias([view]);
+  const codes: Code[] = await device.compileBatch([{ name: "k", wgsl: "…", spec: { tensors: [], grid: [1] } }], {});
+  const [first, second]: Routine[] = await viewed.linkBatch(codes, { signal: AbortSignal.timeout(5) });
+  if (!first || !second || !whole) return;
+  const deps: readonly { id: number; name: string }[] = second.executionDeps;
+  const isReady: boolean = second.canRun && deps.length === first.id;
+  using sequence: Sequence = Sequence.record([first, [second], [second, { step: 1 }]]);
+  const replayed: DeviceEvent = sequence.run({ times: sequence.length, statics: (replay, _name, recorded) => replay + recorded });
+  const copy: Routine | undefined = context.deviceToDevice(node, other, { into: "merge-buffer" });
+  const merged: TensorNode | undefined = copy?.context.mergeBufferNode ?? first.mergeBufferInput;
+  await device.compile("m", "…", { tensors: { n: { node, access: "read", merged: isReady } }, grid: [1] });
+  const forecast: Forecast = context.forecast(code);
+  const arrived: DeviceEvent = await context.copyFrom(node, other, { into: "node" });
+  const children: Context[] = [context.initFromDevice(node, other), await context.initFromOther(node, other)];
+  const writer: DeviceEvent | undefined = device.updatingFor(node);
+  const numbers: number[] = [device.trim(), forecast.sizeBytes, arrived.seq, replayed.seq, node.id, children.length];
+  const words: readonly string[] = [...device.undisposed, ...code.statics, String(merged), String(writer?.isDone)];
+  console.log(numbers, words, code.device === device, second.code === code);
+}
+
+export async function compilersDriveIt(gpu: GPUDevice, node: TensorNode): Promise<void> {
+  using device: Device = await backend.makeDevice(gpu, 1);
+  using same = await Device.open({ device: gpu, ordinal: 2 });
+  backend.allocPool(device, 7, 1024, 256, "constant");
+  const event: DeviceEvent = backend.memsetZero(device, 7, 0, 1024);
+  const ctxBuffers = new Map([[node, { poolId: 7, offset: 0 }]]);
+  const context: Context = backend.makeContext(device, { ctxBuffers, optimizeCtx: backend.emptyOptimizeCtx() });
+  const child: Context = backend.makeChild(context, { ctxBuffers: [[node, { poolId: 7, offset: 256 }]], mergeBufferNode: null });
+  const at = backend.resolvePool(device, { poolId: 7, offset: 0 });
+  if ("buffer" in at) console.log(at.buffer.size, at.offset);
+  else console.log(at.poolId, at.offset);
+  const map: Map<TensorNode, BufferLoc> = backend.ctxBuffers(child);
+  const cache: Map<number, BufferLoc> = backend.constantBufferCache(same);
+  const record = [backend.ordinal(device), backend.deviceId(device), backend.nextPoolId(device), backend.poolSizeBytes(device, 7)];
+  exactly<typeof record, number[]>(true);
+  const held: { node: TensorNode; loc: BufferLoc } | undefined = backend.mergeBuffer(device);
+  console.log(event, map, cache, held, backend.runner(device).isIdle, backend.finalized(child), backend.parent(child));
+}
+
 export function errorsSayWhatToDo(error: unknown): string {
   if (error instanceof KernelError) {
     const [first]: readonly Diagnostic[] = error.diagnostics;
@@ -123,6 +171,33 @@ export async function misuses(device: Device, context: Context, code: Code, erro
   const typo: boolean = error.code === "out-of-memroy";
   // @ts-expect-error reports are read-only
   device.report().reservedBytes = 0;
+  // @ts-expect-error a view has the dtype of its base
+  f.view("v", { dtype: "i32", shape: [1] });
+  // @ts-expect-error a view without a shape
+  f.view("v", { offset: 1 });
+  // @ts-expect-error a landing that there is not
+  context.deviceToDevice(f, context, { into: "heap" });
+  // @ts-expect-error there may be nothing to copy
+  context.deviceToDevice(f, context).run();
+  // @ts-expect-error the signal of a batch is its own
+  await device.compileBatch([{ name: "k", wgsl: "", spec: { tensors: [], grid: [1], signal: AbortSignal.timeout(1) } }]);
+  // @ts-expect-error a batch of texts
+  await context.linkBatch(["k"]);
+  // @ts-expect-error a static that is no number
+  Sequence.record([[await context.link(code), { step: "3" }]]);
+  // @ts-expect-error sequences are recorded, not constructed
+  new Sequence();
+  // @ts-expect-error copies across devices take time
+  const child: Context = context.initFromOther(f, context);
+  // @ts-expect-error what is remembered is read-only
+  device.undisposed.push("x");
+  // @ts-expect-error a pool's id is a number
+  backend.allocPool(device, "p1", 256, 256);
+  // @ts-expect-error a location has two parts
+  backend.makeContext(device, { ctxBuffers: [[f, { poolId: 1 }]] });
+  // @ts-expect-error a device is opened around a GPUDevice, not an adapter
+  await backend.makeDevice({} as GPUAdapter);
+  console.log(child);
   // @ts-expect-error the handle behind a node is no part of the package
   const raw: unknown = f.raw;
   console.log(then, typo, raw);

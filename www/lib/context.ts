@@ -64,6 +64,8 @@ export interface RawBuffers {
   readonly offsets: Float64Array;
 }
 
+const NO_BUFFERS: RawBuffers = { nodes: [], pools: new Uint32Array(), offsets: new Float64Array() };
+
 /** An immutable map from nodes to locations. What adds nodes returns a child. */
 export class Context implements Disposable {
   /** The device it is on. */
@@ -245,13 +247,12 @@ export class Context implements Disposable {
     const raw = this.#live();
     checkNode("loc", node);
     const loc = call(() => raw.loc(node.raw));
-    return loc && { poolId: loc.poolId, offset: loc.offset };
+    return loc && { poolId: loc[0] as number, offset: loc[1] as number };
   }
 
   /** Every node of this context, by id, with its location. */
   locs(): ({ id: number; label: string } & BufferLoc)[] {
-    const raw = this.#live();
-    return call(() => raw.locs());
+    return this.entries().map(([{ id, label }, loc]) => ({ id, label, ...loc }));
   }
 
   /** The node that the merge buffer will hold when the work through this context is done; undefined for none. */
@@ -365,7 +366,7 @@ export class Context implements Disposable {
   ): Promise<DeviceEvent> {
     const [raw, from] = this.#withSource(`copy ${node}`, node, source);
     checkChoice(`copy ${node}: into`, into, LANDINGS);
-    const seq = await callAsync(() => raw.copyFrom(node.raw, into === "merge-buffer", from), signal);
+    const seq = await callAsync(() => raw.bring(node.raw, into === "merge-buffer" ? 1 : 0, from), signal);
     return DeviceEvent.make(this.device.raw, seq);
   }
 
@@ -379,7 +380,7 @@ export class Context implements Disposable {
     { signal }: { signal?: AbortSignal } = {},
   ): Promise<Context> {
     const [raw, from] = this.#withSource(`copy ${node}`, node, source);
-    const child = await callAsync(() => raw.initFromOther(node.raw, from), signal, (late) => late.free());
+    const child = await callAsync(() => raw.bring(node.raw, 2, from), signal, (late) => late.free());
     return this.#extend(child, [node]);
   }
 
@@ -401,22 +402,28 @@ export class Context implements Disposable {
   }
 
   /** @internal */
-  childWith({ buffers, mergeBufferNode }: ByHand): Context {
-    const raw = this.#live();
-    const { nodes = [], pools = new Uint32Array(), offsets = new Float64Array() } = buffers ?? {};
-    const raws = buffers && nodes.map((node) => node.raw);
-    const merge = mergeBufferNode?.raw.share();
-    const child = call(() => raw.child(raws, pools, offsets, mergeBufferNode !== undefined, merge));
-    return Context.make(child, this.device, this, nodes);
+  childWith(parts: ByHand): Context {
+    return Context.make(this.rawChild(parts), this.device, this, parts.buffers?.nodes);
   }
 
-  /** Every node with its location, in the order of {@link locs}. @internal */
+  /** @internal */
+  rawChild({ buffers, mergeBufferNode }: ByHand): RawContext {
+    const raw = this.#live();
+    const { nodes, pools, offsets } = buffers ?? NO_BUFFERS;
+    const raws = buffers && nodes.map((node) => node.raw);
+    return call(() => raw.child(raws, pools, offsets, mergeBufferNode !== undefined, mergeBufferNode?.raw.share()));
+  }
+
+  /** Every node with its location, by id. @internal */
   entries(): [TensorNode, BufferLoc][] {
     const raw = this.#live();
-    const locs = this.locs();
-    return call(() => raw.nodes()).map((node, index) => {
-      const { poolId, offset } = locs[index] as BufferLoc;
-      return [TensorNode.of(node), { poolId, offset }];
+    const flat = call(() => raw.locs());
+    const nodes = TensorNode.all(
+      Array.from({ length: flat.length / 3 }, (_, index) => flat[3 * index] as number),
+      () => call(() => raw.nodes()),
+    );
+    return nodes.map((node, index) => {
+      return [node, { poolId: flat[3 * index + 1] as number, offset: flat[3 * index + 2] as number }];
     });
   }
 

@@ -2,7 +2,7 @@
 
 import type { DType } from "./arrays.ts";
 import { checkChoice, checkIs, checkList, checkPool, checkWholeNumber, describe } from "./checks.ts";
-import { Code, type Kernel, type KernelSpec, declare } from "./code.ts";
+import { Code, type Declared, type Kernel, type KernelSpec, declare } from "./code.ts";
 import { Context, type RawBuffers } from "./context.ts";
 import { WgslabError } from "./errors.ts";
 import { DeviceEvent } from "./event.ts";
@@ -10,7 +10,7 @@ import type { AdapterInfo, DeviceLimits, DeviceLostInfo, MemoryReport, RunnerSta
 import { type WasmSource, load } from "./init.ts";
 import { Lifetime } from "./lifetime.ts";
 import { type NodeOptions, TensorNode, checkNode } from "./node.ts";
-import { type RawCode, type RawDevice, call, callAsync, skin } from "./skin.ts";
+import { type RawCode, type RawDevice, type RawKernel, call, callAsync, skin } from "./skin.ts";
 
 /** A `GPUDevice`, by its shape: not every version of TypeScript has the type. */
 export interface GpuDeviceLike {
@@ -116,11 +116,14 @@ export class Device implements Disposable {
     return Context.make(call(() => raw.context()), this);
   }
 
-  /** @internal */
-  contextWith({ nodes, pools, offsets }: RawBuffers): Context {
-    const raw = this.#live();
-    const raws = nodes.map((node) => node.raw);
-    return Context.make(call(() => raw.contextWith(raws, pools, offsets)), this, undefined, nodes);
+  /** A context without a parent that has those nodes. @internal */
+  contextWith(buffers: RawBuffers): Context {
+    const root = this.context();
+    const { nodes } = buffers;
+    // A child of an empty context is as good as none's.
+    const made = Context.make(root.rawChild({ buffers }), this, undefined, nodes);
+    root.dispose();
+    return made;
   }
 
   /** A new node: an identity, not yet in any context. */
@@ -136,9 +139,8 @@ export class Device implements Disposable {
    */
   async compile(name: string, wgsl: string, spec: KernelSpec): Promise<Code> {
     const raw = this.#live();
-    const kernel = declare(name, wgsl, spec);
-    const compile = (): Promise<RawCode> => raw.compile(name, wgsl, kernel.raw, kernel.nodes);
-    return Code.make(await callAsync(compile, spec.signal, (late) => late.free()), kernel, this);
+    const [code] = await this.#compile(raw, [declare(name, wgsl, spec)], spec.signal);
+    return code as Code;
   }
 
   /**
@@ -152,12 +154,14 @@ export class Device implements Disposable {
       checkIs(`compileBatch: kernel ${index}`, kernel, Object, "pass { name, wgsl, spec }");
       return declare(kernel.name, kernel.wgsl, kernel.spec);
     });
-    const codes = await callAsync(
-      () => raw.compileBatch(declared.map(({ name, wgsl, raw, nodes }) => [name, wgsl, raw, nodes])),
-      signal,
-      (late) => late.forEach((code) => code.free()),
-    );
-    return codes.map((code, index) => Code.make(code, declared[index] as (typeof declared)[number], this));
+    return this.#compile(raw, declared, signal);
+  }
+
+  async #compile(raw: RawDevice, kernels: readonly Declared[], signal?: AbortSignal): Promise<Code[]> {
+    const rawKernels = kernels.map(({ name, wgsl, raw, nodes }) => [name, wgsl, raw, nodes] as RawKernel);
+    const discard = (late: RawCode[]): void => late.forEach((code) => code.free());
+    const codes = await callAsync(() => raw.compileBatch(rawKernels), signal, discard);
+    return codes.map((code, index) => Code.make(code, kernels[index] as Declared, this));
   }
 
   /** The event of all work queued so far. */

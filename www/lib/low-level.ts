@@ -12,7 +12,7 @@ import { WgslabError } from "./errors.ts";
 import { DeviceEvent } from "./event.ts";
 import type { AdapterInfo, BufferLoc, DeviceLimits, RunnerStats } from "./info.ts";
 import { type MemoryMode, TensorNode, checkNode } from "./node.ts";
-import { type RawDevice, type RawDeviceRecord, call } from "./skin.ts";
+import { type RawDevice, call } from "./skin.ts";
 
 /** The computations of virtual nodes that later compilations may inline. Raw kernels have none: there is one, empty. */
 export interface OptimizeCtx {
@@ -210,14 +210,19 @@ export function updatingFor(device: Device, node: TensorNode<DType>): DeviceEven
 
 /** The event of the last work that writes to the merge buffer. */
 export function updatingForMergeBuffer(device: Device): DeviceEvent | undefined {
-  const seq = record(device).updatingForMergeBuffer;
-  return seq === null ? undefined : DeviceEvent.make(device.raw, seq);
+  const seq = record(device).mergeWriter;
+  return seq < 0 ? undefined : DeviceEvent.make(device.raw, seq);
 }
 
 /** Where the constants are that the device shares between contexts, by the id of the node. */
 export function constantBufferCache(device: Device): Map<number, BufferLoc> {
-  const entries = record(device).constantBufferCache;
-  return new Map(entries.map(([nodeId, poolId, offset]) => [nodeId, { poolId, offset }]));
+  const { constants } = record(device);
+  const cache = new Map<number, BufferLoc>();
+  for (let at = 0; at < constants.length; at += 3) {
+    const [nodeId, poolId, offset] = constants.slice(at, at + 3) as [number, number, number];
+    cache.set(nodeId, { poolId, offset });
+  }
+  return cache;
 }
 
 /** The pool that the next slab will get. */
@@ -281,9 +286,12 @@ function live(device: Device): RawDevice {
   return device.raw;
 }
 
-function record(device: Device): RawDeviceRecord {
+function record(device: Device) {
   const raw = live(device);
-  return call(() => raw.record());
+  const [ordinal, deviceId, frees, nextPoolId, mergeBufferCapacity, mergeWriter, ...constants] = call(() =>
+    raw.record(),
+  ) as Iterable<number> as [number, number, number, number, number, number, ...number[]];
+  return { ordinal, deviceId, freesExplicitly: frees === 1, nextPoolId, mergeBufferCapacity, mergeWriter, constants };
 }
 
 function rawBuffers(entries: CtxBuffers): RawBuffers {

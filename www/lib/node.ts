@@ -92,6 +92,12 @@ export class TensorNode<D extends DType = DType> {
     return node;
   }
 
+  /** The nodes with those ids; `raws` gives the handles of all, for those that JavaScript has forgotten. @internal */
+  static all(ids: readonly number[], raws: () => RawNode[]): TensorNode[] {
+    const nodes = ids.map((id) => known.get(id)?.deref());
+    return nodes.every((node) => node !== undefined) ? nodes : raws().map((raw) => TensorNode.of(raw));
+  }
+
   /**
    * A part of this node as a node of its own, with the same dtype: no bytes are copied. A context has it after
    * `context.alias`, and whoever writes to one writes to both.

@@ -41,12 +41,11 @@ export interface RawDevice {
   eventIsDone(seq: number): boolean;
   eventWait(seq: number): Promise<void>;
   context(): RawContext;
-  contextWith(nodes: RawNode[], pools: Uint32Array, offsets: Float64Array): RawContext;
-  compile(name: string, wgsl: string, spec: RawKernelSpec, nodes: RawNode[]): Promise<RawCode>;
-  compileBatch(kernels: [name: string, wgsl: string, spec: RawKernelSpec, nodes: RawNode[]][]): Promise<RawCode[]>;
+  compileBatch(kernels: RawKernel[]): Promise<RawCode[]>;
   trim(): number;
   updatingFor(node: RawNode): number | undefined;
-  record(): RawDeviceRecord;
+  /** Ordinal, id, 1 if it frees explicitly, next pool, bytes of the merge buffer, its last writer or -1; then constants. */
+  record(): Float64Array;
   mergeBufferNode(): RawNode | undefined;
   resolvePool(poolId: number, offset: number): [slab: object | number, offset: number];
   poolSizeBytes(poolId: number): number;
@@ -57,23 +56,15 @@ export interface RawDevice {
   destroy(): void;
 }
 
-/** The fields of a device's record, as the wasm module gives them. */
-export interface RawDeviceRecord {
-  ordinal: number;
-  deviceId: number;
-  freesExplicitly: boolean;
-  nextPoolId: number;
-  mergeBufferCapacity: number;
-  updatingForMergeBuffer: number | null;
-  constantBufferCache: [nodeId: number, poolId: number, offset: number][];
-}
-
 /** What a kernel declares, without its nodes. */
 export interface RawKernelSpec {
   tensors: { name: string; access: string; merged: boolean }[];
   statics: string[];
   grid: [number, number, number];
 }
+
+/** A kernel, as the wasm module takes it. */
+export type RawKernel = [name: string, wgsl: string, spec: RawKernelSpec, nodes: RawNode[]];
 
 /** A context of the wasm module. */
 export interface RawContext {
@@ -83,8 +74,10 @@ export interface RawContext {
   zero(node: RawNode, offsetBytes: number, lenBytes: number): number;
   copy(src: RawNode, srcOffset: number, dst: RawNode, dstOffset: number, lenBytes: number): number;
   readback(nodes: RawNode[]): Promise<Uint8Array[]>;
-  loc(node: RawNode): { poolId: number; offset: number } | undefined;
-  locs(): { id: number; label: string; poolId: number; offset: number }[];
+  /** Pool and offset. */
+  loc(node: RawNode): Float64Array | undefined;
+  /** Id, pool and offset of each node, one after the other. */
+  locs(): Float64Array;
   nodes(): RawNode[];
   alias(views: RawNode[]): RawContext;
   link(code: RawCode): Promise<RawRoutine>;
@@ -92,8 +85,9 @@ export interface RawContext {
   forecast(code: RawCode): RawForecast;
   deviceToDevice(node: RawNode, merge: boolean, source: RawContext): RawRoutine | undefined;
   initFromDevice(node: RawNode, source: RawContext): RawContext;
-  copyFrom(node: RawNode, merge: boolean, source: RawContext): Promise<number>;
-  initFromOther(node: RawNode, source: RawContext): Promise<RawContext>;
+  /** To this context (0), into the merge buffer (1): the event's number; to a child (2). */
+  bring(node: RawNode, into: 0 | 1, source: RawContext): Promise<number>;
+  bring(node: RawNode, into: 2, source: RawContext): Promise<RawContext>;
   mergeBufferNode(): RawNode | undefined;
   /** Takes `merge`, the handle, for itself. */
   child(
