@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::node::TensorNode;
 use crate::transfer::check_len;
+use crate::web::device::RawDevice;
 use crate::web::error::{bad_argument, js, plain, promise};
 use crate::web::node::{RawNode, ctx_buffers, nodes, shared};
 use crate::web::routine::{RawCode, RawRoutine};
@@ -237,6 +238,12 @@ impl RawContext {
             On::Host(context) => context.parent().cloned().map(On::Host),
         }
         .map(Self::new)
+    }
+
+    /// Work of this context's device from here on starts after that event of any device.
+    #[wasm_bindgen(js_name = willWaitFor)]
+    pub fn will_wait_for(&self, device: &RawDevice, seq: f64) -> JsResult<()> {
+        js(on!(&self.on, context => on!(&device.on, device => context.will_wait_for(&device.event(seq as u64)))))
     }
 
     /// Frees what the context minted.

@@ -15,7 +15,7 @@ use crate::slab::loc::{BufferLoc, PoolId};
 use crate::web::borrow::around;
 use crate::web::context::RawContext;
 use crate::web::error::{bad_argument, js, plain, promise};
-use crate::web::node::{RawNode, mode, nodes};
+use crate::web::node::{RawNode, nodes};
 use crate::web::routine::RawCode;
 use crate::web::{On, map_on, on};
 use crate::wgsl::spec::KernelSpec;
@@ -78,7 +78,7 @@ async fn open_with(options_object: &JsValue) -> Result<On<Device<Gpu>, Device<Ho
 #[wasm_bindgen(js_name = RawDevice)]
 #[derive(Debug)]
 pub struct RawDevice {
-    on: On<Device<Gpu>, Device<Host>>,
+    pub(super) on: On<Device<Gpu>, Device<Host>>,
 }
 
 #[wasm_bindgen(js_class = RawDevice)]
@@ -266,9 +266,9 @@ impl RawDevice {
         pool_id: u32,
         size_bytes: f64,
         alignment: f64,
-        mode_name: Option<String>,
+        mode: Option<String>,
     ) -> std::result::Result<(), JsValue> {
-        let mode = js(mode_name.map(|name| mode(Some(&name))).transpose())?;
+        let mode = js(mode.map(|mode| mode.parse()).transpose())?;
         js(on!(&self.on, device => alloc_pool(device, PoolId(pool_id), size_bytes as u64, alignment as u64, mode)))
     }
 

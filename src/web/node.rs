@@ -7,7 +7,7 @@ use wasm_bindgen::prelude::*;
 use crate::context::CtxBuffers;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::node::{MemoryMode, TensorNode};
+use crate::node::TensorNode;
 use crate::slab::loc::{BufferLoc, PoolId};
 use crate::web::error::{bad_argument, js};
 
@@ -20,7 +20,7 @@ pub struct RawNode {
 
 #[wasm_bindgen(js_class = RawNode)]
 impl RawNode {
-    /// A new node; `mode` is `on_device` (the default) or `constant`.
+    /// A new node; its memory mode is undecided if there is none.
     #[wasm_bindgen(constructor)]
     pub fn new(
         label: String,
@@ -32,7 +32,12 @@ impl RawNode {
     }
 
     fn make(label: String, dtype: &str, shape: Vec<u32>, mode: Option<&str>) -> Result<RawNode> {
-        Ok(RawNode { node: TensorNode::with_mode(label, dtype.parse::<DType>()?, shape, self::mode(mode)?) })
+        let dtype: DType = dtype.parse()?;
+        let node = match mode {
+            Some(mode) => TensorNode::with_mode(label, dtype, shape, mode.parse()?),
+            None => TensorNode::new(label, dtype, shape),
+        };
+        Ok(RawNode { node })
     }
 
     /// The identity.
@@ -59,10 +64,15 @@ impl RawNode {
         self.node.shape().to_vec()
     }
 
-    /// The memory mode: `on_device` or `constant`.
-    #[wasm_bindgen(getter)]
+    /// The memory mode.
     pub fn mode(&self) -> String {
-        mode_name(self.node.mode()).to_owned()
+        self.node.mode().name().to_owned()
+    }
+
+    /// Decides the memory mode.
+    #[wasm_bindgen(js_name = refineMode)]
+    pub fn refine_mode(&self, mode: &str) -> std::result::Result<(), JsValue> {
+        js(mode.parse().and_then(|mode| self.node.refine_mode(mode)))
     }
 
     /// A part of this node as a node of its own, from element `start` on.
@@ -111,20 +121,5 @@ pub(super) fn nodes(array: &Array) -> Result<Vec<TensorNode>> {
 pub(super) fn ctx_buffers(list: &Array, pools: &[u32], offsets: &[f64]) -> Result<CtxBuffers> {
     let locs =
         pools.iter().zip(offsets).map(|(&pool, &offset)| BufferLoc { pool_id: PoolId(pool), offset: offset as u64 });
-    Ok(nodes(list)?.into_iter().zip(locs).map(|(node, loc)| (node.id(), (node, loc))).collect())
-}
-
-/// The memory mode of that name; `on_device` for none.
-pub(super) fn mode(name: Option<&str>) -> Result<MemoryMode> {
-    let modes = [MemoryMode::OnDevice, MemoryMode::Constant];
-    let Some(name) = name else { return Ok(MemoryMode::default()) };
-    let found = modes.into_iter().find(|mode| mode_name(*mode) == name);
-    found.ok_or_else(|| bad_argument("memory mode", &[name]))
-}
-
-fn mode_name(mode: MemoryMode) -> &'static str {
-    match mode {
-        MemoryMode::OnDevice => "on_device",
-        MemoryMode::Constant => "constant",
-    }
+    Ok(nodes(list)?.into_iter().zip(locs).collect())
 }

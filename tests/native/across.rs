@@ -175,6 +175,21 @@ fn the_host_driver_waits_for_the_gpu() {
     assert!(slow.is_done());
 }
 
+#[test]
+fn a_copy_between_two_host_devices_is_recorded_too() {
+    let open = || host::open(host::OpenOptions::default()).unwrap();
+    let (one, other) = (open(), open());
+    let x = TensorNode::new("x", DType::U8, [LEN]);
+    let theirs = Context::root(&one).init_from_host(&x, &bytes_of(3)).unwrap();
+    let mine = Context::root(&other).init_from_device(&x, &theirs).unwrap();
+    theirs.from_host(&x, &bytes_of(5)).unwrap();
+    assert_eq!(pollster::block_on(mine.to_host::<u8>(&x)).unwrap(), bytes_of(3));
+    mine.device_to_device(&x, Landing::Node, &theirs).unwrap().expect("two devices").run().unwrap();
+    assert_eq!(pollster::block_on(mine.to_host::<u8>(&x)).unwrap(), bytes_of(5));
+    drop((mine, theirs));
+    assert_eq!([one, other].map(|device| device.report().in_use_bytes), [0, 0], "nothing is left aside");
+}
+
 /// Three bytes over four pieces: the pieces come one by one, and the end is in the middle of a word.
 const LEN: u32 = (16 << 20) + 3;
 

@@ -83,7 +83,7 @@ export async function theRestHasATypeToo(device: Device, context: Context, code:
   const node = context.node("n", { dtype: "f16", shape: [4, 2] });
   const view = node.view("row", { offset: 2, shape: [2] });
   exactly<typeof view, TensorNode<"f16">>(true);
-  exactly<typeof node.mode, "on_device" | "constant">(true);
+  exactly<typeof node.mode, "on_device" | "constant" | "local" | "virtual">(true);
   const whole: TensorNode<"f16"> | undefined = view.base?.node;
   using viewed = context.alias([view]);
   const codes: Code[] = await device.compileBatch([{ name: "k", wgsl: "…", spec: { tensors: [], grid: [1] } }], {});
@@ -99,6 +99,8 @@ export async function theRestHasATypeToo(device: Device, context: Context, code:
   const forecast: Forecast = context.forecast(code);
   const arrived: DeviceEvent = await context.copyFrom(node, other, { into: "node" });
   const children: Context[] = [context.initFromDevice(node, other), await context.initFromOther(node, other)];
+  context.willWaitFor(arrived);
+  node.refineMode("constant");
   const writer: DeviceEvent | undefined = device.updatingFor(node);
   const numbers: number[] = [device.trim(), forecast.sizeBytes, arrived.seq, replayed.seq, node.id, children.length];
   const words: readonly string[] = [...device.undisposed, ...code.statics, String(merged), String(writer?.isDone)];
@@ -173,6 +175,10 @@ export async function misuses(device: Device, context: Context, code: Code, erro
   device.report().reservedBytes = 0;
   // @ts-expect-error a view has the dtype of its base
   f.view("v", { dtype: "i32", shape: [1] });
+  // @ts-expect-error a memory mode that there is not
+  f.refineMode("fast");
+  // @ts-expect-error an event, not its promise
+  context.willWaitFor(context.zero(f).completed);
   // @ts-expect-error a view without a shape
   f.view("v", { offset: 1 });
   // @ts-expect-error a landing that there is not

@@ -322,9 +322,13 @@ export class Context implements Disposable {
   }
 
   /**
-   * A routine that copies `node` from `source`, a context of the same device, to this one or into the merge buffer;
-   * undefined where there is nothing to move. Into the merge buffer, the routine's context has `mergeBufferNode`, and a
-   * kernel with that node as a `merged` tensor is linked there. Between devices: {@link copyFrom}.
+   * A routine that copies `node` from `source` to this context or into the merge buffer; undefined where there is nothing
+   * to move. Into the merge buffer, the routine's context has `mergeBufferNode`, and a kernel with that node as a `merged`
+   * tensor is linked there.
+   *
+   * `source` may be on another device of the same driver: then the bytes come through the host. A run takes them as they
+   * are there at that point, returns at once, and what is recorded here later waits for them. Between drivers, and for
+   * nodes of hundreds of MiB: {@link copyFrom}.
    */
   deviceToDevice(
     node: TensorNode<DType>,
@@ -334,22 +338,26 @@ export class Context implements Disposable {
     const verb = `copy ${node}`;
     const [raw, from] = this.#withSource(verb, node, source);
     checkChoice(`${verb}: into`, into, LANDINGS);
-    this.#checkSameDevice(verb, source, "use copyFrom, which goes through the host");
+    this.#checkSameDriver(verb, source, "use copyFrom");
     const routine = call(() => raw.deviceToDevice(node.raw, into === "merge-buffer", from));
     if (routine === undefined) return undefined;
     const context = Context.make(call(() => routine.context()), this.device, this);
     // What it reads is another line's, unless both contexts have the node at one place.
     const [here, there] = [this.loc(node), source.loc(node)];
-    const isHere = here?.poolId === there?.poolId && here?.offset === there?.offset;
+    const isOnePlace = here?.poolId === there?.poolId && here?.offset === there?.offset;
+    const isHere = isOnePlace && this.device === source.device;
     const work = { name: `copy ${node.label}`, reads: isHere ? [node] : [], writes: into === "node" ? [node] : [] };
     return Routine.make(routine, context, work);
   }
 
-  /** A child context with `node`, which this one must not have, and the bytes that it has in `source`, on the same device. */
+  /**
+   * A child context with `node`, which this one must not have, and the bytes that it has in `source`, on a device of the
+   * same driver: see {@link deviceToDevice}.
+   */
   initFromDevice(node: TensorNode<DType>, source: Context): Context {
     const verb = `copy ${node}`;
     const [raw, from] = this.#withSource(verb, node, source);
-    this.#checkSameDevice(verb, source, "use initFromOther, which goes through the host");
+    this.#checkSameDriver(verb, source, "use initFromOther");
     return this.#extend(call(() => raw.initFromDevice(node.raw, from)), [node]);
   }
 
@@ -384,15 +392,26 @@ export class Context implements Disposable {
     return this.#extend(child, [node]);
   }
 
+  /**
+   * Work that is queued on this context's device from here on starts after that event, of any device. It returns at once.
+   * Whether the other work succeeded does not matter: only the order does. On the host driver, where every task is done
+   * when its call returns, an event of another device that is not done cannot be waited for: await its `completed`.
+   */
+  willWaitFor(event: DeviceEvent): void {
+    const raw = this.#live();
+    checkIs("willWaitFor: the event", event, DeviceEvent, "pass what a run, a copy or a write returned");
+    call(() => raw.willWaitFor(event.device, event.seq));
+  }
+
   #withSource(verb: string, node: TensorNode<DType>, source: Context): [raw: RawContext, source: RawContext] {
     const raw = this.#live();
     checkNode("copy", node);
     return [raw, Context.#rawOf(verb, source)];
   }
 
-  #checkSameDevice(verb: string, source: Context, remedy: string): void {
-    if (source.device === this.device) return;
-    const where = `the contexts are on ${source.device.name} and ${this.device.name}`;
+  #checkSameDriver(verb: string, source: Context, remedy: string): void {
+    if (source.device.driver === this.device.driver) return;
+    const where = `the contexts are on ${source.device.name} and ${this.device.name}, of two drivers`;
     throw new WgslabError("unsupported", `${verb}: ${where}; ${remedy}`);
   }
 

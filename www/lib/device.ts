@@ -1,7 +1,7 @@
 // One opened device.
 
 import type { DType } from "./arrays.ts";
-import { checkChoice, checkIs, checkList, checkPool, checkWholeNumber, describe } from "./checks.ts";
+import { checkIs, checkList, checkPool, checkWholeNumber, describe } from "./checks.ts";
 import { Code, type Declared, type Kernel, type KernelSpec, declare } from "./code.ts";
 import { Context, type RawBuffers } from "./context.ts";
 import { WgslabError } from "./errors.ts";
@@ -9,7 +9,7 @@ import { DeviceEvent } from "./event.ts";
 import type { AdapterInfo, DeviceLimits, DeviceLostInfo, MemoryReport, RunnerStats } from "./info.ts";
 import { type WasmSource, load } from "./init.ts";
 import { Lifetime } from "./lifetime.ts";
-import { type NodeOptions, TensorNode, checkNode } from "./node.ts";
+import { type NodeOptions, TensorNode, checkMode, checkNode } from "./node.ts";
 import { type RawCode, type RawDevice, type RawKernel, call, callAsync, skin } from "./skin.ts";
 
 /** A `GPUDevice`, by its shape: not every version of TypeScript has the type. */
@@ -242,7 +242,7 @@ export class Device implements Disposable {
     checkPool(poolId);
     checkWholeNumber("the size of a pool, in bytes,", sizeBytes);
     checkWholeNumber("the alignment of a pool, in bytes,", alignment, 1);
-    if (mode !== undefined) checkChoice(`pool ${poolId}: the memory mode`, mode, ["on_device", "constant"]);
+    if (mode !== undefined) checkMode(`pool ${poolId}`, mode);
     call(() => raw.allocPool(poolId, sizeBytes, alignment, mode));
   }
 

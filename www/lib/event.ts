@@ -23,6 +23,11 @@ export class DeviceEvent {
     return new DeviceEvent(device, seq);
   }
 
+  /** @internal */
+  get device(): RawDevice {
+    return this.#device;
+  }
+
   /** Whether the work is done. Never waits. */
   get isDone(): boolean {
     return call(() => this.#device.eventIsDone(this.seq));

@@ -1,12 +1,19 @@
 // A tensor's identity.
 
 import { DTYPES, type DType, elementBytes } from "./arrays.ts";
-import { checkIs, checkList, checkText, checkWholeNumber } from "./checks.ts";
+import { checkIs, checkList, checkText, checkWholeNumber, describe } from "./checks.ts";
 import { WgslabError } from "./errors.ts";
 import { type RawNode, call, skin } from "./skin.ts";
 
-/** How the bytes of a node are kept: `constant` is never written after its upload. */
-export type MemoryMode = "on_device" | "constant";
+/** The memory modes, as the crate names them. */
+const MEMORY_MODES = ["on_device", "constant", "local", "virtual"] as const;
+
+/**
+ * How the bytes of a node are kept. `on_device`: in the context that brought it. `constant`: never written after its
+ * upload. `local`: in scratch memory of the routines of one link or batch, which nodes share that are not needed at the same
+ * time; no context has it. `virtual`: never stored; kernels of WGSL cannot have one.
+ */
+export type MemoryMode = (typeof MEMORY_MODES)[number];
 
 /** What a node is made of. */
 export interface NodeOptions<D extends DType = DType> {
@@ -14,7 +21,7 @@ export interface NodeOptions<D extends DType = DType> {
   dtype: D;
   /** The extents, row-major; `[]` is a scalar. */
   shape: readonly number[];
-  /** How its bytes are kept; `on_device` if left out. */
+  /** How its bytes are kept; undecided if left out, and then `on_device` from when a context places it. */
   mode?: MemoryMode;
 }
 
@@ -48,8 +55,6 @@ export class TensorNode<D extends DType = DType> {
   readonly dtype: D;
   /** The extents, row-major. */
   readonly shape: readonly number[];
-  /** How its bytes are kept. */
-  readonly mode: MemoryMode;
   /** The number of elements. */
   readonly length: number;
   /** The number of bytes, without padding. */
@@ -57,12 +62,11 @@ export class TensorNode<D extends DType = DType> {
   /** @internal */
   readonly raw: RawNode;
 
-  private constructor(raw: RawNode, label: string, dtype: D, shape: readonly number[], mode: MemoryMode) {
+  private constructor(raw: RawNode, label: string, dtype: D, shape: readonly number[]) {
     this.id = raw.id;
     this.label = label;
     this.dtype = dtype;
     this.shape = Object.freeze([...shape]);
-    this.mode = mode;
     this.length = lengthOf(shape);
     this.byteLength = this.length * elementBytes(dtype);
     this.raw = raw;
@@ -71,23 +75,21 @@ export class TensorNode<D extends DType = DType> {
   }
 
   /** @internal */
-  static make<D extends DType>(label: string, { dtype, shape, mode = "on_device" }: NodeOptions<D>): TensorNode<D> {
+  static make<D extends DType>(label: string, { dtype, shape, mode }: NodeOptions<D>): TensorNode<D> {
     checkText("a node's label", label);
-    if (mode !== "on_device" && mode !== "constant") {
-      throw new WgslabError("unsupported", `node "${label}": unknown memory mode "${mode}"; use on_device or constant`);
-    }
+    if (mode !== undefined) checkMode(`node "${label}"`, mode);
     if (!DTYPES.includes(dtype)) {
       throw new WgslabError("dtype-mismatch", `node "${label}": unknown dtype "${dtype}"; use ${DTYPES.join(", ")}`);
     }
     checkShape(label, shape);
     const raw = call(() => new skin.RawNode(label, dtype, Uint32Array.from(shape), mode));
-    return new TensorNode(raw, label, dtype, shape, mode);
+    return new TensorNode(raw, label, dtype, shape);
   }
 
   /** The node of a handle that came from the wasm module: the same object as ever. @internal */
   static of(raw: RawNode): TensorNode {
     const node = known.get(raw.id)?.deref();
-    if (node === undefined) return new TensorNode(raw, raw.label, raw.dtype, [...raw.shape], raw.mode);
+    if (node === undefined) return new TensorNode(raw, raw.label, raw.dtype, [...raw.shape]);
     raw.free();
     return node;
   }
@@ -112,7 +114,21 @@ export class TensorNode<D extends DType = DType> {
       throw new WgslabError("shape-mismatch", message);
     }
     const raw = call(() => this.raw.view(label, offset, Uint32Array.from(shape)));
-    return new TensorNode(raw, label, this.dtype, shape, this.mode);
+    return new TensorNode(raw, label, this.dtype, shape);
+  }
+
+  /** How its bytes are kept; `on_device` while that is undecided. A view is kept as its base is. */
+  get mode(): MemoryMode {
+    return call(() => this.raw.mode());
+  }
+
+  /**
+   * Decides how its bytes are kept, which can be done once, before a context places it. Deciding the same again does
+   * nothing; throws `unsupported` where another mode was decided, or for a view, which is kept as its base is.
+   */
+  refineMode(mode: MemoryMode): void {
+    checkMode(`node ${this}`, mode);
+    call(() => this.raw.refineMode(mode));
   }
 
   /** What this node is a view of, and its first element there; undefined for a node that is no view. */
@@ -130,6 +146,12 @@ export class TensorNode<D extends DType = DType> {
 /** Throws unless `value` is a node. */
 export function checkNode(what: string, value: unknown): asserts value is TensorNode {
   checkIs(what, value, TensorNode, "make one with device.node(label, { dtype, shape })");
+}
+
+/** Throws unless `mode` is a memory mode. */
+export function checkMode(what: string, mode: MemoryMode): void {
+  if (MEMORY_MODES.includes(mode)) return;
+  throw new WgslabError("unsupported", `${what}: unknown memory mode ${describe(mode)}; use ${MEMORY_MODES.join(", ")}`);
 }
 
 /** The handles of nodes, once they are nodes. */

@@ -15,8 +15,9 @@ export interface RawNode {
   readonly label: string;
   readonly dtype: DType;
   readonly shape: Uint32Array;
-  readonly mode: MemoryMode;
   readonly start: number;
+  mode(): MemoryMode;
+  refineMode(mode: MemoryMode): void;
   view(label: string, start: number, shape: Uint32Array): RawNode;
   base(): RawNode | undefined;
   share(): RawNode;
@@ -98,6 +99,7 @@ export interface RawContext {
     merge?: RawNode,
   ): RawContext;
   parent(): RawContext | undefined;
+  willWaitFor(device: RawDevice, seq: number): void;
   finalize(): void;
   free(): void;
 }
