@@ -46,7 +46,8 @@ async fn open_with(options_object: &JsValue) -> Result<On<Device<Gpu>, Device<Ho
     let bytes = |key| field(options_object, key).as_f64().map(|bytes| bytes.max(0.0) as u64);
     let segment_cap_bytes = bytes("segmentCapBytes");
     let memory_budget_bytes = bytes("memoryBudgetBytes");
-    let ordinal = bytes("ordinal").unwrap_or(0) as u32;
+    let chosen = bytes("ordinal").map(|ordinal| ordinal as u32);
+    let ordinal = chosen.unwrap_or(0);
     match text("driver").as_deref() {
         Some("host") => {
             let (dev, runner) = host::open(&host::OpenOptions { segment_cap_bytes, memory_budget_bytes })?;
@@ -63,11 +64,18 @@ async fn open_with(options_object: &JsValue) -> Result<On<Device<Gpu>, Device<Ho
                 _ => PowerPreference::HighPerformance,
             };
             let heap_bytes = bytes("heapBytes");
-            let options =
-                gpu::OpenOptions { ordinal: None, limits, power_preference, segment_cap_bytes, heap_bytes, memory_budget_bytes };
             let own = field(options_object, "device");
-            let opening = gpu::open::open(options, !own.is_undefined());
-            let (dev, runner) = if own.is_undefined() { opening.await? } else { around(&own, opening).await? };
+            let is_borrowed = !own.is_undefined();
+            let options = gpu::OpenOptions {
+                ordinal: chosen.filter(|_| !is_borrowed),
+                limits,
+                power_preference,
+                segment_cap_bytes,
+                heap_bytes,
+                memory_budget_bytes,
+            };
+            let opening = gpu::open::open(options, is_borrowed);
+            let (dev, runner) = if is_borrowed { around(&own, opening).await? } else { opening.await? };
             Ok(On::Gpu(Device::new(dev, runner, ordinal)))
         }
         Some(other) => Err(bad_option("driver", other, "gpu or host")),

@@ -318,6 +318,29 @@ test("work waits for an event of another device", async () => {
   assert.equal(seen.gone.code, "disposed");
 });
 
+test("a device that is destroyed with a copy on its way there settles everything", async () => {
+  const seen = await inPage(async () => {
+    const outcomes = [];
+    for (const ends of ["there", "here"]) {
+      const devices = { here: await wgslab.Device.open(), there: await wgslab.Device.open() };
+      const { node: x, context: from } = counted(devices.here, "x", 64);
+      const to = devices.there.context().zeros([x]);
+      const event = to.deviceToDevice(x, from).run();
+      const settled = settlement(event.completed);
+      devices[ends].destroy();
+      outcomes.push(await settled);
+      devices.here.destroy();
+      devices.there.destroy();
+    }
+    const device = await wgslab.Device.open();
+    const { node, context } = counted(device, "x", 4);
+    outcomes.push([...(await context.readback(node))]);
+    device.destroy();
+    return outcomes;
+  });
+  assert.deepEqual(seen, ["device-lost", "device-lost", [0, 1, 2, 3]]);
+});
+
 test("memory modes are decided once; local nodes are in no context", async () => {
   const seen = await inPage(async () => {
     const device = await wgslab.Device.open();

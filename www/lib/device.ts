@@ -28,7 +28,7 @@ export interface OpenOptions {
    * page's. Its limits are those that it was made with; `limits` and `powerPreference` say nothing about it.
    */
   device?: GpuDeviceLike;
-  /** The middle part of the device's name, to tell devices of one driver apart; 0 if left out. */
+  /** Which adapter to open, where there are several; a browser shows one, 0. With `device`, any number for the name. */
   ordinal?: number;
   /** `gpu` (WebGPU), or `host`: plain memory, everywhere, which moves bytes and runs no WGSL. `gpu` if left out. */
   driver?: "gpu" | "host";

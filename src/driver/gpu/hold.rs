@@ -70,10 +70,6 @@ impl Holds {
         self.queue.is_empty()
     }
 
-    pub(super) fn clear(&mut self) {
-        self.queue.clear();
-    }
-
     fn front(&self) -> Option<Arc<Hold>> {
         match self.queue.front() {
             Some(Held::Hold(hold)) => Some(hold.clone()),

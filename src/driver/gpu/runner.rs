@@ -288,11 +288,14 @@ impl GpuRunner {
         let mut state = self.lock();
         state.tasks.clear();
         state.staging.clear();
-        state.holds.clear();
+        let holds = std::mem::take(&mut state.holds);
         if self.dev.is_borrowed {
             self.destroy_buffers(&state);
-        } else {
-            drop(state);
+        }
+        drop(state);
+        // What they wait with may hold pools of ours, and lets go of them.
+        drop(holds);
+        if !self.dev.is_borrowed {
             self.dev.device.destroy();
         }
     }
@@ -301,6 +304,7 @@ impl GpuRunner {
     fn destroy_buffers(&self, state: &State) {
         state.heaps.iter().for_each(|heap| heap.buffer.destroy());
         state.params.buffer.destroy();
+        state.one_offs.iter().for_each(|buffer| buffer.destroy());
         state.upload_ring.iter().for_each(|ring| ring.buffer.destroy());
         self.staging_pool.trim();
     }
