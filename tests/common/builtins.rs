@@ -1,5 +1,4 @@
 //! The kernels that come with the crate, against what Rust and the `half` crate say, on any driver.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use half::{bf16, f16};
 use wgslab::{Block, Context, DType, Device, Driver, KernelSpec, Span, TensorNode, kernels};
