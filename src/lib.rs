@@ -99,7 +99,7 @@ pub use device::registry::{DebugInfo, StaticProperties, global_debug_info};
 pub use device::{Device, DeviceId};
 pub use diagnostic::Diagnostic;
 pub use driver::Driver;
-pub use driver::limits::{AdapterInfo, DeviceLimits, RunnerStats};
+pub use driver::limits::{AdapterInfo, Compaction, DeviceLimits, RunnerStats};
 pub use dtype::DType;
 pub use error::{Error, ErrorKind, Result};
 pub use event::Event;

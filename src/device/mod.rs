@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::device::record::Record;
 use crate::driver::Driver;
-use crate::driver::limits::{AdapterInfo, DeviceLimits, RunnerStats};
+use crate::driver::limits::{AdapterInfo, Compaction, DeviceLimits, RunnerStats};
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::node::{MemoryMode, NodeId, TensorNode};
@@ -131,6 +131,16 @@ impl<D: Driver> Device<D> {
     /// `DeviceLost`.
     pub fn trim(&self) -> Result<u64> {
         D::trim(self.runner())
+    }
+
+    /// Moves slabs together, so that what is free is in one piece and fewer buffers hold the slabs; empty buffers go back
+    /// to the system. Every location stays as it is, and work that was recorded is not disturbed. An allocation that
+    /// would be refused compacts by itself.
+    ///
+    /// # Errors
+    /// `DeviceLost`.
+    pub fn compact(&self) -> Result<Compaction> {
+        D::compact(self.runner())
     }
 
     /// Frees the constants that no context uses any more; gives the bytes of their pools. Without it they stay with the

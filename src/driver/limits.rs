@@ -64,6 +64,16 @@ pub struct DriverMemory {
     pub staging_bytes: u64,
 }
 
+/// What a compaction did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Compaction {
+    /// Bytes of slabs that were copied to another place.
+    pub moved_bytes: u64,
+    /// Bytes given back to the system.
+    pub freed_bytes: u64,
+}
+
 /// Counters of a runner since the device was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -78,7 +88,8 @@ pub struct RunnerStats {
     pub uploads: u64,
     /// Copies on the device.
     pub copies: u64,
-    /// Ranges zeroed.
+    /// Ranges zeroed. New nodes are zeroed where their memory was used before, adjacent ones together, and not before
+    /// something uses the memory.
     pub zeros: u64,
     /// Ranges read back.
     pub readbacks: u64,

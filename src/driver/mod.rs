@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use crate::driver::bytes::Bytes;
 use crate::driver::event::DriverEvent;
-use crate::driver::limits::{AdapterInfo, DeviceLimits, DriverMemory, RunnerStats};
+use crate::driver::limits::{AdapterInfo, Compaction, DeviceLimits, DriverMemory, RunnerStats};
 use crate::driver::maybe_send::{BoxFuture, MaybeSend, MaybeSync};
 use crate::error::{Error, Result};
 use crate::node::MemoryMode;
@@ -72,17 +72,20 @@ pub trait Driver: Sized + Debug + 'static {
         mode: Option<MemoryMode>,
     ) -> Result<()>;
     /// Allocates the slab of `pool_id` in memory that no work has touched, recorded or done: what
-    /// [`Driver::write_ahead`] can write to.
+    /// [`Driver::write_ahead`] can write to. It never moves.
     fn alloc_fresh(runner: &Arc<Self::Runner>, pool_id: PoolId, size_bytes: u64) -> Result<()>;
     /// Writes bytes to such a slab, ahead of all work that is recorded and not started. `loc` is at a multiple of 4;
     /// the bytes up to the next multiple of 4 behind the end are zeroed.
     fn write_ahead(runner: &Arc<Self::Runner>, loc: BufferLoc, bytes: &[u8]) -> Result<()>;
-    /// Zeroes what is not known to be zero of a pool that was just allocated and not yet written.
+    /// Zeroes what is not known to be zero of a pool that was just allocated and not yet written; a driver may put that
+    /// off until the pool's memory is used.
     fn clear_recycled(runner: &Arc<Self::Runner>, pool_id: PoolId) -> Result<()>;
     /// Frees the slab and drops its table entry.
     fn free_pool(runner: &Arc<Self::Runner>, pool_id: PoolId) -> Result<()>;
     /// Gives everything back to the system that holds no slab; gives the bytes.
     fn trim(runner: &Arc<Self::Runner>) -> Result<u64>;
+    /// Moves slabs together, so that fewer buffers hold them; every location stays as it is.
+    fn compact(runner: &Arc<Self::Runner>) -> Result<Compaction>;
     /// What all slabs together may take, in bytes, if there is a bound.
     fn budget_bytes(dev: &Self::Dev) -> Option<u64>;
     /// Zeroes exactly those bytes.

@@ -205,6 +205,7 @@ pub enum Op {
     FreeConstants {
         expect: u64,
     },
+    Compact,
     AllocPool {
         pool: u32,
         size: u64,

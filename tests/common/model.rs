@@ -199,11 +199,12 @@ pub enum Op {
     },
     FreeConstants,
     Trim,
+    Compact,
     Look,
 }
 
 /// How many numbers `make_op` tells apart.
-pub const KINDS: u64 = 70;
+pub const KINDS: u64 = 72;
 
 /// The next step, of the kind with that number, of a program with so many contexts and routines.
 pub fn make_op(random: &mut Random, kind: u64, nodes: &[TensorNode], contexts: usize, routines: usize) -> Op {
@@ -300,6 +301,7 @@ pub fn make_op(random: &mut Random, kind: u64, nodes: &[TensorNode], contexts: u
             }
             Op::CopyBlock { context, from: node, from_span, to, to_span }
         }
+        70..=71 => Op::Compact,
         _ => [Op::Look, Op::Trim][random.index(2)].clone(),
     }
 }
@@ -494,6 +496,13 @@ impl<'a, D: Driver> World<'a, D> {
             Op::Trim => {
                 for device in &self.devices.both {
                     device.trim()?;
+                }
+                Ok(String::new())
+            }
+            Op::Compact => {
+                // What there is to move is the driver's own affair.
+                for device in &self.devices.both {
+                    device.compact()?;
                 }
                 Ok(String::new())
             }

@@ -310,7 +310,7 @@ impl Oracle {
             }
             Op::WaitFor { context, .. } => self.live(self.handle(*context)).map(|()| String::new()),
             Op::FreeConstants => Ok(format!("{:?}", self.memories.each_mut().map(Memory::free_constants))),
-            Op::Trim => Ok(String::new()),
+            Op::Trim | Op::Compact => Ok(String::new()),
             Op::Look => Ok(self.look()),
         }
     }

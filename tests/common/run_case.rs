@@ -318,6 +318,9 @@ impl<D: Driver> Stage<'_, D> {
                     return Err(Trouble::Wrong(format!("{freed} bytes of constants were freed, expected {expect}")));
                 }
             }
+            Op::Compact => {
+                self.device.compact()?;
+            }
             Op::AllocPool { pool, size, alignment } => {
                 wgslab::alloc_pool(self.device, PoolId(*pool), *size, *alignment, None)?;
             }

@@ -90,6 +90,8 @@ fn more_heaps_than_bindings() {
         limits: gpu::LimitsChoice::Default,
         segment_cap_bytes: Some(1024),
         heap_bytes: Some(1536),
+        // No room to bring them together.
+        memory_budget_bytes: Some(9 * 1536),
         ..gpu::OpenOptions::default()
     });
     let nodes: Vec<_> = (0..9).map(|index| ints(&format!("n{index}"), 256)).collect();

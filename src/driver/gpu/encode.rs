@@ -58,6 +58,9 @@ fn encode_command(encoder: &mut wgpu::CommandEncoder, state: &State, task: &Task
         Task::Upload { heap, offset, ref source, source_offset, len } => {
             encoder.copy_buffer_to_buffer(source, source_offset, &state.heaps.get(heap)?.buffer, offset, len);
         }
+        Task::Lift { heap, offset, ref target, target_offset, len } => {
+            encoder.copy_buffer_to_buffer(&state.heaps.get(heap)?.buffer, offset, target, target_offset, len);
+        }
         Task::Zero { heap, offset, len } => {
             encoder.clear_buffer(&state.heaps.get(heap)?.buffer, offset, Some(len));
         }

@@ -68,6 +68,10 @@ impl HeapGate {
         }
         self.lock().failed.iter().find(|(failed, _)| *failed == heap).map(|(_, error)| error.clone())
     }
+    /// Whether the heap is known to be there.
+    pub(super) fn is_sound(&self, heap: HeapId) -> bool {
+        self.failure_of(heap).is_none() && !(self.is_pending() && self.lock().pending.contains(&heap))
+    }
 
     /// Whether some outcome is not known yet.
     pub(super) fn is_pending(&self) -> bool {

@@ -48,13 +48,15 @@ pub(super) struct Heap<B> {
     pub(super) buffer: B,
     pub(super) size_bytes: u64,
     /// Bytes below it have been handed out before.
-    high_water: u64,
-    slab_count: u32,
+    pub(super) high_water: u64,
+    pub(super) slab_count: u32,
     /// Made for one slab, so large that the allocator's rounding would not fit under the cap: it holds one at a time.
-    dedicated: bool,
+    pub(super) dedicated: bool,
     /// Its buffer could not be created: it takes no more slabs, and goes when it is empty.
-    failed: bool,
-    allocator: Allocator,
+    pub(super) failed: bool,
+    /// Waits for slabs that are to be moved there: it takes no others.
+    pub(super) reserved: bool,
+    pub(super) allocator: Allocator,
 }
 
 impl<B> Heap<B> {
@@ -65,13 +67,12 @@ impl<B> Heap<B> {
             return None;
         }
         let allocation = self.allocator.allocate(units)?;
-        let start = GUARD_BYTES + u64::from(allocation.offset) * ALIGNMENT_BYTES;
-        let offset = start.next_multiple_of(alignment.max(ALIGNMENT_BYTES));
-        let end = start + u64::from(units) * ALIGNMENT_BYTES;
-        let fresh_from = self.high_water.clamp(offset, offset + size_bytes);
+        let end = GUARD_BYTES + (u64::from(allocation.offset) + u64::from(units)) * ALIGNMENT_BYTES;
+        let slab = SlabRange::at(self.id, allocation, size_bytes, alignment);
+        let fresh_from = self.high_water.clamp(slab.offset, slab.offset + size_bytes);
         self.high_water = self.high_water.max(end);
         self.slab_count += 1;
-        Some(SlabRange { heap: self.id, offset, size_bytes, fresh_from, allocation })
+        Some(SlabRange { fresh_from, ..slab })
     }
 }
 
@@ -81,9 +82,22 @@ pub(super) struct SlabRange {
     /// Bytes from the start of the heap.
     pub(super) offset: u64,
     pub(super) size_bytes: u64,
-    /// Bytes from here on were never used: zero.
+    /// What the offset is a multiple of.
+    pub(super) alignment: u64,
+    /// When it was placed, bytes from here on had never been used: zero.
     pub(super) fresh_from: u64,
+    /// It never moves, and neither does anything else in its heap.
+    pub(super) pinned: bool,
     allocation: Allocation,
+}
+
+impl SlabRange {
+    /// A slab in what the allocator of a heap gave for it.
+    pub(super) fn at(heap: HeapId, allocation: Allocation, size_bytes: u64, alignment: u64) -> Self {
+        let alignment = alignment.max(ALIGNMENT_BYTES);
+        let offset = (GUARD_BYTES + u64::from(allocation.offset) * ALIGNMENT_BYTES).next_multiple_of(alignment);
+        Self { heap, offset, size_bytes, alignment, fresh_from: offset, pinned: false, allocation }
+    }
 }
 
 impl std::fmt::Debug for SlabRange {
@@ -95,7 +109,7 @@ impl std::fmt::Debug for SlabRange {
 /// All heaps of a device.
 #[derive(Debug)]
 pub(super) struct Heaps<B> {
-    heaps: Vec<Heap<B>>,
+    pub(super) heaps: Vec<Heap<B>>,
     /// Given back, but still to be used by work that is recorded.
     retired: Vec<Heap<B>>,
     next_id: u32,
@@ -130,17 +144,18 @@ impl<B> Heaps<B> {
 
     /// Places a slab in the first heap with room; `None` if a new heap is needed.
     pub(super) fn place(&mut self, size_bytes: u64, alignment: u64, class: HeapClass) -> Option<SlabRange> {
-        let of_class = self.heaps.iter_mut().filter(|heap| heap.class == class && !heap.failed);
-        of_class.into_iter().find_map(|heap| heap.place(size_bytes, alignment))
+        let usable = |heap: &&mut Heap<B>| heap.class == class && !heap.failed && !heap.reserved;
+        self.heaps.iter_mut().filter(usable).find_map(|heap| heap.place(size_bytes, alignment))
     }
 
-    /// Places a slab in that heap.
+    /// Places a slab in that heap, for good: what is written to it runs ahead of what is recorded, moves included.
     pub(super) fn place_in(&mut self, id: HeapId, size_bytes: u64, alignment: u64) -> Option<SlabRange> {
-        self.heaps.iter_mut().find(|heap| heap.id == id).and_then(|heap| heap.place(size_bytes, alignment))
+        let heap = self.heaps.iter_mut().find(|heap| heap.id == id)?;
+        heap.place(size_bytes, alignment).map(|slab| SlabRange { pinned: true, ..slab })
     }
 
-    /// The size of the heap to make for a slab that found no room.
-    pub(super) fn new_heap_bytes(&self, size_bytes: u64, alignment: u64) -> Result<u64> {
+    /// The size of the heap to make for a slab that found no room, after `freed_bytes` of heaps are given back.
+    pub(super) fn new_heap_bytes(&self, size_bytes: u64, alignment: u64, freed_bytes: u64) -> Result<u64> {
         let needed = units_of(size_bytes, alignment) * ALIGNMENT_BYTES + 2 * GUARD_BYTES;
         if needed > self.cap_bytes {
             return Err(Error::new(
@@ -151,15 +166,15 @@ impl<B> Heaps<B> {
                 ),
             ));
         }
+        let reserved = self.reserved_bytes() - freed_bytes;
         let grown = self
             .fixed_bytes
-            .unwrap_or_else(|| self.reserved_bytes().next_power_of_two().clamp(FIRST_HEAP_BYTES, LARGEST_GROWTH_BYTES));
+            .unwrap_or_else(|| reserved.next_power_of_two().clamp(FIRST_HEAP_BYTES, LARGEST_GROWTH_BYTES));
         let rounded = round_up_to_bin(units_of(size_bytes, alignment)) * ALIGNMENT_BYTES + 2 * GUARD_BYTES;
         // Over the cap, or over the size that a test asked for, the heap is made to measure and holds this slab alone.
         let made_to_measure = rounded > self.cap_bytes || self.fixed_bytes.is_some();
         let least = if made_to_measure { needed } else { rounded };
         let wanted = grown.next_multiple_of(ALIGNMENT_BYTES).max(least).min(self.cap_bytes);
-        let reserved = self.reserved_bytes();
         match self.budget_bytes {
             Some(budget) if reserved + needed > budget => Err(Error::new(
                 ErrorKind::OutOfMemory,
@@ -182,7 +197,7 @@ impl<B> Heaps<B> {
         let rounded = round_up_to_bin(units_of(slab.0, slab.1));
         let dedicated = rounded > capacity;
         let units = capacity.max(rounded) as u32;
-        let allocator = Allocator::with_max_allocs(units, units.saturating_add(2).min(MAX_SLABS_PER_HEAP));
+        let allocator = Allocator::with_max_allocs(units, max_slabs(units));
         self.heaps.push(Heap {
             id,
             class,
@@ -192,6 +207,7 @@ impl<B> Heaps<B> {
             slab_count: 0,
             dedicated,
             failed: false,
+            reserved: false,
             allocator,
         });
         id
@@ -210,6 +226,29 @@ impl<B> Heaps<B> {
         self.heaps.iter_mut().filter(|heap| heap.id == id).for_each(|heap| heap.failed = true);
     }
 
+    /// Keeps a heap for slabs that are to be moved there.
+    pub(super) fn reserve(&mut self, id: HeapId) {
+        self.heaps.iter_mut().filter(|heap| heap.id == id).for_each(|heap| heap.reserved = true);
+    }
+
+    /// Bytes of the empty heaps.
+    pub(super) fn empty_bytes(&self) -> u64 {
+        self.heaps.iter().filter(|heap| heap.slab_count == 0).map(|heap| heap.size_bytes).sum()
+    }
+
+    /// The bytes of the heap to make for slabs that are to lie together, with the bytes of each and its alignment.
+    /// `None` if it would be over the cap.
+    pub(super) fn gathering_bytes(&self, slabs: impl Iterator<Item = (u64, u64)>) -> Option<u64> {
+        let units: u64 = slabs.map(|(size_bytes, alignment)| units_of(size_bytes, alignment)).sum();
+        let bytes = units * ALIGNMENT_BYTES + 2 * GUARD_BYTES;
+        (bytes <= self.cap_bytes).then_some(bytes)
+    }
+
+    /// Whether so many bytes more are within the budget.
+    pub(super) fn is_within_budget(&self, more_bytes: u64) -> bool {
+        self.budget_bytes.is_none_or(|budget| self.reserved_bytes() + more_bytes <= budget)
+    }
+
     /// Any empty heap.
     pub(super) fn empty(&self) -> Option<HeapId> {
         self.heaps.iter().find(|heap| heap.slab_count == 0).map(|heap| heap.id)
@@ -219,8 +258,9 @@ impl<B> Heaps<B> {
     /// and goes creates no buffers.
     pub(super) fn spare(&self) -> Option<HeapId> {
         let empty = || self.heaps.iter().filter(|heap| heap.slab_count == 0);
-        let kept =
-            |heap: &Heap<B>| !heap.failed && !empty().any(|other| other.id < heap.id && other.class == heap.class);
+        let kept = |heap: &Heap<B>| {
+            !heap.failed && !heap.reserved && !empty().any(|other| other.id < heap.id && other.class == heap.class)
+        };
         empty().find(|heap| !kept(heap)).map(|heap| heap.id)
     }
 
@@ -243,8 +283,13 @@ impl<B> Heaps<B> {
 
 /// The units that a slab asks the allocator for. It knows no alignment over its unit, so larger ones ask for as much
 /// more as rounding up may cost.
-fn units_of(size_bytes: u64, alignment: u64) -> u64 {
+pub(super) fn units_of(size_bytes: u64, alignment: u64) -> u64 {
     size_bytes.saturating_add(alignment.saturating_sub(ALIGNMENT_BYTES)).div_ceil(ALIGNMENT_BYTES)
+}
+
+/// How many slabs a heap of that many units may hold.
+pub(super) fn max_slabs(units: u32) -> u32 {
+    units.saturating_add(2).min(MAX_SLABS_PER_HEAP)
 }
 
 /// The least free region in which the allocator finds room for that many units: it keeps free regions in bins of a
@@ -262,7 +307,7 @@ mod tests {
         if let Some(range) = heaps.place(size, alignment, HeapClass::Working) {
             return range;
         }
-        let bytes = heaps.new_heap_bytes(size, alignment).unwrap();
+        let bytes = heaps.new_heap_bytes(size, alignment, 0).unwrap();
         heaps.add((), bytes, HeapClass::Working, (size, alignment));
         heaps.place(size, alignment, HeapClass::Working).unwrap()
     }
@@ -299,9 +344,9 @@ mod tests {
     #[test]
     fn a_heap_never_exceeds_what_can_be_bound() {
         let heaps: Heaps<()> = Heaps::new(1 << 20, None, None);
-        assert_eq!(heaps.new_heap_bytes(256, 256).unwrap(), 1 << 20);
-        assert_eq!(heaps.new_heap_bytes((1 << 20) - 512, 256).unwrap(), 1 << 20);
-        let error = heaps.new_heap_bytes((1 << 20) - 511, 256).unwrap_err();
+        assert_eq!(heaps.new_heap_bytes(256, 256, 0).unwrap(), 1 << 20);
+        assert_eq!(heaps.new_heap_bytes((1 << 20) - 512, 256, 0).unwrap(), 1 << 20);
+        let error = heaps.new_heap_bytes((1 << 20) - 511, 256, 0).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::LimitExceeded);
     }
 
@@ -368,7 +413,7 @@ mod tests {
         let mut heaps: Heaps<()> = Heaps::new(1 << 30, None, Some(1 << 20));
         let slab = grow_and_place(&mut heaps, 600 << 10, 256);
         assert_eq!(heaps.reserved_bytes(), 1 << 20, "the first heap would be 4 MiB");
-        let error = heaps.new_heap_bytes(600 << 10, 256).unwrap_err();
+        let error = heaps.new_heap_bytes(600 << 10, 256, 0).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::OutOfMemory);
         assert!(error.to_string().contains("614912 more would exceed its budget of 1048576"), "{error}");
         heaps.free(slab);

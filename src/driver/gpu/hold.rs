@@ -120,7 +120,7 @@ impl GpuRunner {
     pub(super) fn alloc_fresh(&self, pool_id: PoolId, size_bytes: u64) -> Result<()> {
         let mut state = self.begin()?;
         let slab = (size_bytes, ALIGNMENT_BYTES);
-        let heap_bytes = state.heaps.new_heap_bytes(slab.0, slab.1)?;
+        let heap_bytes = state.heaps.new_heap_bytes(slab.0, slab.1, 0)?;
         let heap = self.grow(&mut state, heap_bytes, HeapClass::Working, slab)?;
         let range = state.heaps.place_in(heap, slab.0, slab.1);
         let range = range.ok_or_else(|| Error::bug(format!("a new heap of {heap_bytes} bytes has no room")))?;

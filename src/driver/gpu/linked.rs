@@ -88,10 +88,7 @@ pub(super) async fn link(runner: Arc<GpuRunner>, kernel: Arc<GpuKernel>, locs: V
     if runner.heap_gate.is_pending() {
         runner.heap_gate.settled().await;
     }
-    let mut placed = {
-        let state = runner.begin()?;
-        runner.placed(&state, &kernel, &locs)?
-    };
+    let mut placed = gathered(&runner, &kernel, &locs).await?;
     let mut pipeline = pipeline_for(&runner, &runner.dev, &kernel, &placed.plan.pattern).await?;
     let slot_bytes = param_slot_bytes(&kernel.spec);
     let mut state = runner.begin()?;
@@ -110,6 +107,24 @@ pub(super) async fn link(runner: Arc<GpuRunner>, kernel: Arc<GpuKernel>, locs: V
     let Placed { generation, plan, words } = placed;
     let resolved = Mutex::new(Resolved { generation, plan, pipeline, heaps, params, words, recorded: None });
     Ok(GpuLinked { kernel, locs, slot_bytes, resolved })
+}
+
+/// Where the tensors lie, after moving them together where they lie in more heaps than the kernel may bind. Nothing moves
+/// before the new heaps are known to be there.
+async fn gathered(runner: &GpuRunner, kernel: &GpuKernel, locs: &[BufferLoc]) -> Result<Placed> {
+    let (refusal, gathering) = {
+        let mut state = runner.begin()?;
+        match runner.placed(&state, kernel, locs) {
+            Err(error) if error.kind() == ErrorKind::LimitExceeded => (error, runner.begin_gathering(&mut state, locs)),
+            outcome => return outcome,
+        }
+    };
+    let Some(gathering) = gathering else { return Err(refusal) };
+    if runner.heap_gate.is_pending() {
+        runner.heap_gate.settled().await;
+    }
+    let mut state = runner.begin()?;
+    if runner.end_gathering(&mut state, gathering)? { runner.placed(&state, kernel, locs) } else { Err(refusal) }
 }
 
 /// What the tensors of one pool have in common.
@@ -207,7 +222,15 @@ impl GpuRunner {
     }
 
     fn resolve_again(&self, state: &mut State, linked: &GpuLinked, resolved: &mut Resolved) -> Result<()> {
-        let Placed { generation, plan, mut words } = self.placed(state, &linked.kernel, &linked.locs)?;
+        let Placed { generation, plan, mut words } = match self.placed(state, &linked.kernel, &linked.locs) {
+            Err(error) if error.kind() == ErrorKind::LimitExceeded => {
+                let gathering = self.begin_gathering(state, &linked.locs);
+                let gathering = gathering.ok_or(error)?;
+                self.end_gathering(state, gathering)?;
+                self.placed(state, &linked.kernel, &linked.locs)?
+            }
+            outcome => outcome?,
+        };
         let first_static = linked.locs.len();
         words[first_static..].copy_from_slice(&resolved.words[first_static..]);
         let heaps = self.bind(state, &plan)?;

@@ -13,6 +13,7 @@ use crate::driver::gpu::platform;
 use crate::driver::gpu::runner::{GpuRunner, State};
 use crate::driver::gpu::scope::scoped;
 use crate::driver::gpu::task::Task;
+use crate::driver::gpu::zeros::ZeroRange;
 use crate::driver::limits::{ALIGNMENT_BYTES, DriverMemory};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::MemoryMode;
@@ -69,23 +70,29 @@ impl GpuRunner {
         Ok(())
     }
 
-    /// Places a slab, in a new heap where the present ones have no room.
+    /// Places a slab, in a new heap where the present ones have no room. Where the budget or the system refuses one,
+    /// room is made by moving slabs: whoever resolved a location before must resolve it again.
     pub(super) fn place(&self, state: &mut State, size: u64, alignment: u64, class: HeapClass) -> Result<SlabRange> {
-        self.heap_gate.failed().into_iter().for_each(|heap| state.heaps.set_failed(heap));
+        self.note_failures(state);
         if let Some(range) = state.heaps.place(size, alignment, class) {
             return Ok(range);
         }
-        let wanted = state.heaps.new_heap_bytes(size, alignment);
-        let heap_bytes = match wanted {
+        match self.place_in_new_heap(state, size, alignment, class) {
             Err(error) if error.kind() == ErrorKind::OutOfMemory => {
-                // Over the budget: empty heaps, of the other class too, are worth less than a refusal.
-                while let Some(empty) = state.heaps.empty() {
-                    self.give_back(state, empty)?;
-                }
-                state.heaps.new_heap_bytes(size, alignment)?
+                self.place_in_made_room(state, (size, alignment), class, error)
             }
-            wanted => wanted?,
-        };
+            outcome => outcome,
+        }
+    }
+
+    pub(super) fn place_in_new_heap(
+        &self,
+        state: &mut State,
+        size: u64,
+        alignment: u64,
+        class: HeapClass,
+    ) -> Result<SlabRange> {
+        let heap_bytes = state.heaps.new_heap_bytes(size, alignment, 0)?;
         self.grow(state, heap_bytes, class, (size, alignment))?;
         let placed = state.heaps.place(size, alignment, class);
         placed.ok_or_else(|| Error::bug(format!("a new heap of {heap_bytes} bytes has no room for {size}")))
@@ -134,13 +141,14 @@ impl GpuRunner {
         let Some(range) = state.pools.remove(&pool_id) else { return Err(no_such_pool(pool_id)) };
         state.in_use_bytes -= range.size_bytes;
         state.generation += 1;
+        state.zeros.forget(range.heap, range.offset);
         state.heaps.free(range);
         self.give_back_spares(&mut state)
     }
 
     /// Destroys the empty heaps but one of each class.
     pub(super) fn give_back_spares(&self, state: &mut State) -> Result<()> {
-        self.heap_gate.failed().into_iter().for_each(|heap| state.heaps.set_failed(heap));
+        self.note_failures(state);
         while let Some(spare) = state.heaps.spare() {
             self.give_back(state, spare)?;
         }
@@ -151,15 +159,26 @@ impl GpuRunner {
     pub(super) fn trim(&self) -> Result<u64> {
         let before = self.memory();
         let mut state = self.begin()?;
-        while let Some(empty) = state.heaps.empty() {
-            self.give_back(&mut state, empty)?;
-        }
+        self.give_back_empty(&mut state)?;
         drop(state);
         self.staging_pool.trim();
         self.upload_staging.trim();
         let after = self.memory();
         let taken = |memory: DriverMemory| memory.reserved_bytes + memory.staging_bytes;
         Ok(taken(before) - taken(after))
+    }
+
+    /// Destroys the empty heaps.
+    pub(super) fn give_back_empty(&self, state: &mut State) -> Result<()> {
+        while let Some(empty) = state.heaps.empty() {
+            self.give_back(state, empty)?;
+        }
+        Ok(())
+    }
+
+    /// Notes the heaps that turned out not to be there.
+    pub(super) fn note_failures(&self, state: &mut State) {
+        self.heap_gate.failed().into_iter().for_each(|heap| state.heaps.set_failed(heap));
     }
 
     /// Destroys an empty heap.
@@ -185,8 +204,10 @@ impl GpuRunner {
     }
 
     pub(super) fn resolve_pool(&self, loc: BufferLoc) -> Result<SlabRef<wgpu::Buffer>> {
-        let state = self.lock();
+        let mut state = self.lock();
         let range = self.resolve(&state, loc, 0)?;
+        // Whoever has the buffer may look at all of it.
+        state.clear_pending(range.heap);
         Ok(SlabRef { slab: state.heaps.get(range.heap)?.buffer.clone(), offset: range.offset })
     }
 
@@ -203,16 +224,15 @@ impl GpuRunner {
         self.heap_gate.failure_of(slab.heap).map_or(Ok(slab), Err)
     }
 
-    pub(super) fn clear_recycled(self: &Arc<Self>, pool_id: PoolId) -> Result<()> {
+    /// Notes what of a new slab must be cleared before something uses its heap.
+    pub(super) fn clear_recycled(&self, pool_id: PoolId) -> Result<()> {
         let mut state = self.begin()?;
         let slab = state.pools.get(&pool_id).ok_or_else(|| no_such_pool(pool_id))?;
         let (heap, offset, len) = (slab.heap, slab.offset, slab.fresh_from - slab.offset);
         if len > 0 {
-            state.stats.zeros += 1;
-            state.push_command(heap, Task::Zero { heap, offset, len });
+            state.zeros.add(ZeroRange { heap, offset, len });
         }
-        state.advance();
-        self.recorded(state).map(drop)
+        Ok(())
     }
 
     pub(super) fn zero(self: &Arc<Self>, loc: BufferLoc, len: u64) -> Result<GpuEvent> {
@@ -263,7 +283,7 @@ impl GpuRunner {
         let to = self.resolve(&state, dst, len)?;
         if len > 0 && (from.heap, from.offset) != (to.heap, to.offset) {
             if from.heap == to.heap && words_overlap(from.offset, to.offset, len) {
-                self.copy_by_bounce(&mut state, from, to, len)?;
+                self.copy_by_bounce(&mut state, src, dst, len)?;
             } else {
                 self.copy_disjoint(&mut state, from, to, len)?;
             }
@@ -291,9 +311,10 @@ impl GpuRunner {
     }
 
     /// Copies between overlapping ranges, by way of a range that overlaps neither.
-    fn copy_by_bounce(&self, state: &mut State, from: HeapRange, to: HeapRange, len: u64) -> Result<()> {
+    fn copy_by_bounce(&self, state: &mut State, src: BufferLoc, dst: BufferLoc, len: u64) -> Result<()> {
         let size = len.next_multiple_of(ALIGNMENT_BYTES);
         let bounce = self.place(state, size, ALIGNMENT_BYTES, HeapClass::Working)?;
+        let (from, to) = (self.resolve(state, src, len)?, self.resolve(state, dst, len)?);
         let middle = HeapRange { heap: bounce.heap, offset: bounce.offset };
         let copied =
             self.copy_disjoint(state, from, middle, len).and_then(|()| self.copy_disjoint(state, middle, to, len));

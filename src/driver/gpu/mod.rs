@@ -4,6 +4,7 @@
 //! queue in batches; a batch settles when its work is done and its error scope came back clean.
 
 mod builtin;
+mod compact;
 mod encode;
 pub mod event;
 mod heap_gate;
@@ -13,6 +14,7 @@ mod kernel;
 mod linked;
 mod memory;
 pub mod open;
+mod pack;
 mod params;
 mod pipelines;
 mod platform;
@@ -23,6 +25,7 @@ mod scope;
 mod strided;
 mod task;
 mod upload;
+mod zeros;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -33,7 +36,7 @@ pub use readback::{GpuReadback, GpuStaged};
 pub use runner::GpuRunner;
 
 use crate::driver::bytes::Bytes;
-use crate::driver::limits::{AdapterInfo, DeviceLimits, DriverMemory, RunnerStats};
+use crate::driver::limits::{AdapterInfo, Compaction, DeviceLimits, DriverMemory, RunnerStats};
 use crate::driver::maybe_send::BoxFuture;
 use crate::driver::{Driver, SlabRef};
 use crate::error::{Error, Result};
@@ -107,6 +110,10 @@ impl Driver for Gpu {
 
     fn trim(runner: &Arc<GpuRunner>) -> Result<u64> {
         runner.trim()
+    }
+
+    fn compact(runner: &Arc<GpuRunner>) -> Result<Compaction> {
+        runner.compact()
     }
 
     fn budget_bytes(dev: &GpuDev) -> Option<u64> {

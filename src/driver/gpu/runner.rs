@@ -20,6 +20,7 @@ use crate::driver::gpu::readback::{Staging, StagingPool};
 use crate::driver::gpu::scope::scoped;
 use crate::driver::gpu::task::{Dispatch, Task};
 use crate::driver::gpu::upload::UploadRing;
+use crate::driver::gpu::zeros::{PendingZeros, ZeroRange};
 use crate::driver::limits::{DriverMemory, RunnerStats};
 use crate::error::{Error, ErrorKind, Result};
 use crate::slab::loc::PoolId;
@@ -76,6 +77,8 @@ pub(super) struct State {
     pub(super) batch: u64,
     /// Heaps that tasks of the open batch touch: a queue write to them would run ahead.
     pub(super) touched: Vec<HeapId>,
+    /// What must be zero before something uses it.
+    pub(super) zeros: PendingZeros,
     /// Work of the open batch, and how much it may be, in units of a workgroup.
     pub(super) units: u64,
     max_units: u64,
@@ -109,6 +112,7 @@ impl GpuRunner {
             holds: Holds::default(),
             batch: 0,
             touched: Vec::new(),
+            zeros: PendingZeros::default(),
             units: 0,
             max_units: MAX_UNITS,
             direct_bytes: 0,
@@ -254,6 +258,17 @@ impl GpuRunner {
         }
     }
 
+    /// Waits natively until everything recorded is done, so that buffers that were given back are gone; on the web they
+    /// are gone when they are destroyed.
+    pub(super) fn drain(&self, state: &mut State) -> Result<()> {
+        self.flush_state(state)?;
+        #[cfg(not(target_arch = "wasm32"))]
+        if let Some(index) = state.in_flight.index_of(state.submitted_seq) {
+            platform::wait(&self.dev.device, index);
+        }
+        Ok(())
+    }
+
     /// The event of everything recorded so far.
     pub(super) fn all_work(self: &Arc<Self>) -> GpuEvent {
         let seq = self.lock().seq;
@@ -345,7 +360,22 @@ impl State {
         self.seq += 1;
     }
 
+    /// Notes that the task to be recorded next uses a heap; what waits to be cleared there is cleared before.
     pub(super) fn touch(&mut self, heap: HeapId) {
+        self.clear_pending(heap);
+        self.note_touched(heap);
+    }
+
+    /// Records the clearing of what waits in a heap.
+    pub(super) fn clear_pending(&mut self, heap: HeapId) {
+        for ZeroRange { heap, offset, len } in self.zeros.take(heap) {
+            self.note_touched(heap);
+            self.stats.zeros += 1;
+            self.tasks.push(Task::Zero { heap, offset, len });
+        }
+    }
+
+    fn note_touched(&mut self, heap: HeapId) {
         if !self.touched.contains(&heap) {
             self.touched.push(heap);
         }

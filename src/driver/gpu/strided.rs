@@ -38,6 +38,7 @@ impl GpuRunner {
         } else {
             self.with_row(&mut state, len, |state, row| {
                 self.upload_part(state, row, bytes, 0, len)?;
+                let place = self.resolve(state, loc, to.dst_reach())?;
                 self.move_strided(state, row, place, to)
             })?;
         }
@@ -58,6 +59,8 @@ impl GpuRunner {
             self.move_strided(&mut state, from, to, moved)?;
         } else {
             self.with_row(&mut state, moved.len_bytes(), |state, row| {
+                let from = self.resolve(state, src, moved.src_reach())?;
+                let to = self.resolve(state, dst, moved.dst_reach())?;
                 self.move_strided(state, from, row, &moved.to_row())?;
                 self.move_strided(state, row, to, &moved.from_row())
             })?;
@@ -78,6 +81,7 @@ impl GpuRunner {
         } else {
             let len = from.len_bytes();
             self.with_row(&mut state, len, |state, row| {
+                let place = self.resolve(state, loc, from.src_reach())?;
                 self.move_strided(state, place, row, from)?;
                 self.stage_range(state, row, len)
             })
@@ -85,7 +89,8 @@ impl GpuRunner {
         self.staged(state, vec![part])
     }
 
-    /// Does some work with a temporary range, which is given back whatever comes of it.
+    /// Does some work with a temporary range, which is given back whatever comes of it. Slabs may have moved to make
+    /// room for it: the work resolves its locations itself.
     fn with_row<T>(
         &self,
         state: &mut State,

@@ -15,6 +15,8 @@ pub(super) enum Task {
     Zero { heap: HeapId, offset: u64, len: u64 },
     /// Copies between two different heaps.
     Copy { src: HeapId, src_offset: u64, dst: HeapId, dst_offset: u64, len: u64 },
+    /// Heap → a part of the upload ring, on the way to another place of the same heap.
+    Lift { heap: HeapId, offset: u64, target: Arc<wgpu::Buffer>, target_offset: u64, len: u64 },
     /// Runs a kernel.
     Dispatch(Dispatch),
     /// Heap → staging buffer, to be mapped after the batch.

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::slab::loc::BufferLoc;
 
 /// The ring; larger uploads flush where they must be ordered.
-const UPLOAD_RING_BYTES: u64 = 1 << 20;
+pub(super) const UPLOAD_RING_BYTES: u64 = 1 << 20;
 
 /// The buffer through which uploads are ordered behind recorded work.
 #[derive(Debug)]
@@ -74,6 +74,8 @@ impl GpuRunner {
         if words.len == 0 {
             return Ok(());
         }
+        // What waits to be cleared must not be cleared after the write.
+        state.clear_pending(words.heap);
         let is_held = !state.holds.is_empty();
         if is_held && words.len > UPLOAD_RING_BYTES {
             return self.upload_by_one_off(state, words);
@@ -100,6 +102,14 @@ impl GpuRunner {
 
     fn upload_through_ring(&self, state: &mut State, words: Words<'_>) -> Result<()> {
         let Words { heap, offset, bytes, start, len } = words;
+        let (source, source_offset) = self.reserve_ring(state, len)?;
+        platform::write_buffer(&self.dev.queue, &source, source_offset, bytes, start, len)?;
+        state.push_command(heap, Task::Upload { heap, offset, source, source_offset, len });
+        Ok(())
+    }
+
+    /// A part of the upload ring that nothing else in the open batch uses; flushes where there is none.
+    pub(super) fn reserve_ring(&self, state: &mut State, len: u64) -> Result<(Arc<wgpu::Buffer>, u64)> {
         if state.upload_ring.as_ref().is_some_and(|ring| ring.cursor + len > UPLOAD_RING_BYTES) {
             self.flush_state(state)?;
         }
@@ -114,12 +124,9 @@ impl GpuRunner {
             state.upload_ring = Some(UploadRing { buffer: Arc::new(buffer), cursor: 0 });
         }
         let Some(ring) = &mut state.upload_ring else { return Err(Error::bug("the upload ring is gone")) };
-        let ring_offset = ring.cursor;
-        platform::write_buffer(&self.dev.queue, &ring.buffer, ring_offset, bytes, start, len)?;
+        let start = ring.cursor;
         ring.cursor += len;
-        let source = ring.buffer.clone();
-        state.push_command(heap, Task::Upload { heap, offset, source, source_offset: ring_offset, len });
-        Ok(())
+        Ok((ring.buffer.clone(), start))
     }
 
     /// Copies through a buffer that is made for this upload: behind a hold, nothing else is free.
