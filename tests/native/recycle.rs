@@ -1,6 +1,9 @@
 //! New nodes are zero, whatever was in their memory, and clearing waits until something uses it.
 
-use wgslab::{Access, Context, KernelSpec, PoolId, TensorNode, alloc_pool, free_pool, gpu, memset_zero};
+use wgslab::driver::ReadbackBytes;
+use wgslab::{
+    Access, BufferLoc, Context, Driver, KernelSpec, PoolId, TensorNode, alloc_pool, free_pool, gpu, memset_zero,
+};
 
 use crate::{increment, ints, open};
 
@@ -40,6 +43,10 @@ fn a_context_that_is_not_used_clears_nothing() {
     device.sync().unwrap();
     let after = device.stats();
     assert_eq!((after.zeros, after.submissions), (before.zeros, before.submissions));
+    let x = ints("x", LEN);
+    let context = Context::root(&device).init_from_host(&x, &[1; LEN as usize]).unwrap();
+    increment(&context, &x).run().unwrap();
+    assert_eq!(zeros(&device), before.zeros, "what is gone is not cleared later either");
 }
 
 #[test]
@@ -72,6 +79,24 @@ fn a_kernel_finds_zeros_in_what_it_only_writes() {
     let mut expected = vec![0; LEN as usize];
     expected[0] = 3;
     assert_eq!(read(routine.context(), &y), expected);
+}
+
+/// Nothing moves between the two calls where contexts allocate, but another thread may compact.
+#[test]
+fn a_new_slab_that_moves_before_it_is_to_be_zero_is_cleared_where_it_is() {
+    let device = dirty();
+    for pool in [100, 101] {
+        alloc_pool(&device, PoolId(pool), 1024, 256, None).unwrap();
+    }
+    free_pool(&device, PoolId(100)).unwrap();
+    assert_eq!(device.compact().unwrap().moved_bytes, 1024);
+    gpu::Gpu::clear_recycled(device.runner(), PoolId(101)).unwrap();
+    let loc = BufferLoc { pool_id: PoolId(101), offset: 0 };
+    let arrived = pollster::block_on(gpu::Gpu::stage(device.runner(), &[(loc, 1024)]).unwrap()).unwrap();
+    let mut bytes = Vec::new();
+    arrived.with_bytes(0, &mut |part| bytes.extend_from_slice(part)).unwrap();
+    assert_eq!(bytes, [0; 1024]);
+    free_pool(&device, PoolId(101)).unwrap();
 }
 
 /// Writes that go straight to the queue run ahead of what is recorded, so they must find their memory cleared already.

@@ -10,7 +10,7 @@ use crate::driver::gpu::pack::{Move, Packing};
 use crate::driver::gpu::runner::{GpuRunner, State};
 use crate::driver::gpu::task::Task;
 use crate::driver::gpu::upload::UPLOAD_RING_BYTES;
-use crate::driver::limits::Compaction;
+use crate::driver::limits::{ALIGNMENT_BYTES, Compaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::slab::loc::{BufferLoc, PoolId};
 use crate::sorted_map::SortedMap;
@@ -110,15 +110,16 @@ impl GpuRunner {
         let chosen = || gathered.iter().flat_map(|&class| bins[class].iter().map(move |bin| (class, bin)));
         let bytes: u64 = chosen().map(|(_, (bytes, _))| bytes).sum();
         if !state.heaps.is_within_budget(bytes) {
-            self.give_back_empty(state).ok()?;
-            if !state.heaps.is_within_budget(bytes) {
+            if !state.heaps.is_within_budget(bytes.saturating_sub(state.heaps.empty_bytes())) {
                 return None;
             }
+            self.give_back_empty(state).ok()?;
         }
         let mut made = Vec::new();
         for (class, (bytes, pools)) in chosen() {
             let class = [HeapClass::Working, HeapClass::Constant][class];
-            let heap = self.grow(state, *bytes, class, (ALIGNED, ALIGNED)).ok()?;
+            // Its slabs are placed without the allocator's rounding, whatever it is said to be made for.
+            let heap = self.grow(state, *bytes, class, (ALIGNMENT_BYTES, ALIGNMENT_BYTES)).ok()?;
             state.heaps.reserve(heap);
             made.push((heap, pools.clone()));
         }
@@ -176,7 +177,6 @@ impl GpuRunner {
             if next.from.0 == next.to.0 {
                 slides.iter_mut().for_each(|slides| slides.slide(state, next));
             } else {
-                slides.iter_mut().for_each(|slides| slides.land(state));
                 state.touch(next.from.0);
                 let ((src, src_offset), (dst, dst_offset)) = (next.from, next.to);
                 state.push_command(dst, Task::Copy { src, src_offset, dst, dst_offset, len: next.len });
@@ -188,13 +188,11 @@ impl GpuRunner {
     }
 }
 
-/// What a heap made for gathering is told of its first slab: it is filled without the allocator's rounding.
-const ALIGNED: u64 = crate::driver::limits::ALIGNMENT_BYTES;
-
 /// Moves within a heap, by way of a part of the upload ring: WebGPU copies between different buffers only.
 ///
 /// Several pieces are lifted, then put down in the same order. A piece is put down at or below where it was, and above
-/// it lies only what is lifted later: nothing is overwritten that has not been lifted.
+/// it lies only what is lifted later: nothing is overwritten that has not been lifted. Copies between heaps may come in
+/// between: they take from heaps whose slabs have not been lifted, and go where nothing slides.
 struct Slides {
     bounce: Arc<wgpu::Buffer>,
     start: u64,
