@@ -14,6 +14,9 @@ use super::oracle::{Oracle, Refusal};
 /// The cap that programs run under: a few nodes fill a pool.
 pub const CAP_BYTES: u64 = 1024;
 
+/// So small that a program's slabs lie in several heaps.
+pub const SMALL_HEAP_BYTES: u64 = 4096;
+
 /// How much was compared.
 #[derive(Clone, Debug, Default)]
 pub struct Count {

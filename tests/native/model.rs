@@ -11,7 +11,7 @@ use wgslab::gpu::{Gpu, LimitsChoice};
 use wgslab::host::Host;
 use wgslab::{gpu, host};
 
-use crate::common::compare::{CAP_BYTES, Count, run};
+use crate::common::compare::{CAP_BYTES, Count, SMALL_HEAP_BYTES, run};
 use crate::common::model::Devices;
 use crate::open_with;
 
@@ -19,20 +19,22 @@ pub fn from_env(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
-fn open_gpu(heap_bytes: Option<u64>) -> Devices<Gpu> {
-    Devices::new(|| {
+fn open_gpu(first: Option<u64>, second: Option<u64>) -> Devices<Gpu> {
+    let open = |heap_bytes| {
         open_with(gpu::OpenOptions {
             limits: LimitsChoice::Default,
             segment_cap_bytes: Some(CAP_BYTES),
             heap_bytes,
             ..gpu::OpenOptions::default()
         })
-    })
+    };
+    Devices::new(open(first), open(second))
 }
 
 fn open_host(memory_budget_bytes: Option<u64>) -> Devices<Host> {
     let options = host::OpenOptions { segment_cap_bytes: Some(CAP_BYTES), memory_budget_bytes };
-    Devices::new(|| host::open(options.clone()).unwrap())
+    let open = || host::open(options.clone()).unwrap();
+    Devices::new(open(), open())
 }
 
 fn seeds(default: u64) -> Range<u64> {
@@ -43,7 +45,8 @@ fn seeds(default: u64) -> Range<u64> {
 #[test]
 fn random_programs_give_what_the_oracle_says_on_both_drivers() {
     let (seeds, mut count) = (seeds(300), Count::default());
-    let open = || async { (open_gpu(None), open_host(None)) };
+    // One heap holds everything on the first, three slabs or so on the second.
+    let open = || async { (open_gpu(None, Some(SMALL_HEAP_BYTES)), open_host(None)) };
     block_on(run(open, None, seeds.clone(), &mut count)).unwrap_or_else(|said| panic!("{said}"));
     println!("seeds {seeds:?}: {count}");
     count.check().unwrap();
@@ -53,7 +56,7 @@ fn random_programs_give_what_the_oracle_says_on_both_drivers() {
 #[test]
 fn random_programs_over_many_small_heaps_give_what_the_oracle_says() {
     let (seeds, mut count) = (seeds(150), Count::default());
-    let open = || async { (open_gpu(Some(2048)), open_host(None)) };
+    let open = || async { (open_gpu(Some(2048), Some(2048)), open_host(None)) };
     block_on(run(open, None, seeds.clone(), &mut count)).unwrap_or_else(|said| panic!("{said}"));
     println!("small heaps, seeds {seeds:?}: {count}");
     count.check().unwrap();

@@ -270,6 +270,11 @@ impl<B> Heaps<B> {
         self.retired.extend(heap);
     }
 
+    /// The heaps that are given back, but still to be used.
+    pub(super) fn retired(&self) -> impl Iterator<Item = HeapId> {
+        self.retired.iter().map(|heap| heap.id)
+    }
+
     /// The retired heaps, when no recorded work uses them any more.
     pub(super) fn take_retired(&mut self) -> Vec<Heap<B>> {
         std::mem::take(&mut self.retired)

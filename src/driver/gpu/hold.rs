@@ -212,6 +212,10 @@ impl GpuRunner {
     }
 
     fn end_holding(&self, state: &mut State) {
+        // The open batch may use them too: it must be with the queue before they are destroyed.
+        if state.heaps.retired().any(|heap| state.is_touched(heap)) && self.progress().lost().is_none() {
+            let _ = self.flush_state(state);
+        }
         state.heaps.take_retired().into_iter().for_each(|heap| platform::discard(&heap.buffer));
         // Failures of giving back are failures of the device, which every later call meets.
         let _ = self.give_back_spares(state);

@@ -1,8 +1,8 @@
 //! Steps that move bytes, and what a world shows.
 
 use wgslab::{
-    BufferLoc, Context, Device, Driver, Error, Landing, MemoryReport, PoolId, TensorNode, alloc_pool, free_pool, host,
-    memset_zero,
+    BufferLoc, Context, Device, Driver, Error, ErrorKind, Landing, MemoryReport, PoolId, TensorNode, alloc_pool,
+    free_pool, host, memset_zero,
 };
 
 use super::{Devices, World, places};
@@ -153,6 +153,7 @@ impl<D: Driver> World<'_, D> {
             for (node, _) in context.locs() {
                 all.push(match context.to_host_many(&[&node]).await {
                     Ok(bytes) => format!("{node} {:?}", bytes[0]),
+                    Err(error) if error.kind() == ErrorKind::Bug => format!("{node} {error}"),
                     Err(error) => format!("{node} {}", error.kind().code()),
                 });
             }
@@ -182,8 +183,8 @@ fn look<D: Driver>(device: &Device<D>) -> String {
 
 impl<D: Driver> Devices<D> {
     /// Two devices, and one of plain memory.
-    pub fn new(open: impl Fn() -> Device<D>) -> Self {
-        Self { both: [open(), open()], foreign: host::open(host::OpenOptions::default()).unwrap() }
+    pub fn new(first: Device<D>, second: Device<D>) -> Self {
+        Self { both: [first, second], foreign: host::open(host::OpenOptions::default()).unwrap() }
     }
 
     /// Frees what programs leave behind by their nature, and says what stays that must not.
