@@ -121,6 +121,24 @@ fn devices_wait_for_each_other_in_turn() {
 }
 
 #[test]
+fn devices_that_copy_from_each_other_in_turn_are_awaited() {
+    let (one, other) = (open(), open());
+    let x = ints("x", 64);
+    let on_one = Context::root(&one).init_from_host(&x, &[0; 64]).unwrap();
+    let on_other = Context::root(&other).init_from_host(&x, &[0; 64]).unwrap();
+    let (here, there) = (increment(&on_one, &x), increment(&on_other, &x));
+    let to_other = on_other.device_to_device(&x, Landing::Node, &on_one).unwrap().unwrap();
+    let to_one = on_one.device_to_device(&x, Landing::Node, &on_other).unwrap().unwrap();
+    for _ in 0..10 {
+        for routine in [&here, &to_other, &there, &to_one] {
+            routine.run().unwrap();
+        }
+    }
+    // While one device waits for the other, earlier work of its own must come to an end.
+    assert_eq!((read(&on_one, &x), read(&on_other, &x)), (vec![20; 64], vec![20; 64]));
+}
+
+#[test]
 fn threads_that_wait_for_held_work_all_go_on() {
     let (one, other) = (open(), open());
     let (s, x) = (ints("s", 1), ints("x", 64));

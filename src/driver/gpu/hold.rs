@@ -194,6 +194,8 @@ impl GpuRunner {
         if let Err(error) = outcome {
             self.progress().fail(hold.seq, error);
         }
+        // Whoever drives may be resting until the next hold is the first.
+        self.progress().stir();
         if state.holds.queue.is_empty() || self.progress().lost().is_some() {
             self.end_holding(&mut state);
             return;

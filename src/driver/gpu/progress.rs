@@ -51,6 +51,9 @@ struct State {
     lost_wakers: SortedMap<u64, (u64, Waker)>,
     /// What drives completion for the waiters: a thread, or on Firefox a pump.
     driver: Driving,
+    /// Whether something changed since whoever drives last looked, and whether it rests until something does.
+    stirred: bool,
+    resting: bool,
     /// Whether the queue is being watched.
     #[cfg(target_arch = "wasm32")]
     armed: bool,
@@ -91,7 +94,9 @@ impl Progress {
     /// A batch went to the queue.
     pub(super) fn submitted(&self, first_seq: u64, last_seq: u64, cost: u64, submitted_ms: f64) {
         let batch = Batch { first_seq, last_seq, cost, submitted_ms, work_done: false, verified: false };
-        self.lock().batches.push_back(batch);
+        let mut state = self.lock();
+        state.batches.push_back(batch);
+        self.stir_state(&mut state);
     }
 
     /// Milliseconds that a unit of work takes, as observed. The least of several observations: whatever disturbs one
@@ -150,7 +155,7 @@ impl Progress {
         let verified = state.batches.iter().take_while(|batch| batch.verified).last().map(|batch| batch.last_seq);
         state.verified_seq = verified.unwrap_or(0).max(state.done_seq).max(state.verified_seq);
         let through = state.verified_seq;
-        wake_through(state, through);
+        self.wake_through(state, through);
     }
 
     /// Everything from `seq` on fails with that cause. The earliest failure stays.
@@ -164,7 +169,7 @@ impl Progress {
             let error = if state.name.is_empty() { error } else { error.context(&state.name) };
             state.failure = Some((seq, error));
         }
-        wake_through(state, u64::MAX);
+        self.wake_through(state, u64::MAX);
     }
 
     /// An error that nobody can place: everything unsettled fails with it.
@@ -184,13 +189,13 @@ impl Progress {
             state.lost = Some(Error::new(ErrorKind::DeviceLost, message));
         }
         let waiting_for_loss = state.lost_wakers.take_if(|_| true);
-        wake_through(state, u64::MAX);
+        self.wake_through(state, u64::MAX);
         waiting_for_loss.into_iter().for_each(|(_, (_, waker))| waker.wake());
     }
 
     /// Wakes everyone, for a change that is not in this state (a mapped buffer).
     pub(super) fn wake_all(&self) {
-        wake_through(self.lock(), u64::MAX);
+        self.wake_through(self.lock(), u64::MAX);
     }
 
     /// Whether work can be recorded at all.
@@ -220,6 +225,14 @@ impl Progress {
             .or_else(|| (seq <= state.verified_seq).then_some(Ok(())))
     }
 
+    /// Wakes those who wait for something through `seq`, after the lock is released: a waker may run at once.
+    fn wake_through(&self, mut state: MutexGuard<'_, State>, seq: u64) {
+        let woken = state.wakers.take_if(|(waits_for, _)| *waits_for <= seq);
+        self.stir_state(&mut state);
+        drop(state);
+        woken.into_iter().for_each(|(_, (_, waker))| waker.wake());
+    }
+
     pub(super) fn done_seq(&self) -> u64 {
         self.lock().done_seq
     }
@@ -240,12 +253,38 @@ impl Progress {
                 self.unpark.notify_one();
                 false
             }
-            Driving::On => false,
+            Driving::On => {
+                self.stir_state(&mut state);
+                false
+            }
         }
     }
 
     pub(super) fn forget(&self, waiter: u64) {
-        self.lock().wakers.remove(&waiter);
+        let mut state = self.lock();
+        state.wakers.remove(&waiter);
+        self.stir_state(&mut state);
+    }
+
+    /// Tells whoever drives to look again.
+    pub(super) fn stir(&self) {
+        self.stir_state(&mut self.lock());
+    }
+
+    fn stir_state(&self, state: &mut State) {
+        state.stirred = true;
+        if state.resting {
+            self.unpark.notify_all();
+        }
+    }
+
+    /// For whoever drives and can do nothing now: blocks until something has changed since it last looked.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn rest(&self) {
+        let mut state = self.lock();
+        state.resting = true;
+        let mut state = self.unpark.wait_while(state, |state| !state.stirred).unwrap_or_else(PoisonError::into_inner);
+        (state.resting, state.stirred) = (false, false);
     }
 
     /// The first sequence number that somebody waits for.
@@ -292,13 +331,6 @@ impl Progress {
 
 fn failure_of(state: &State, seq: u64) -> Option<Result<()>> {
     state.failure.as_ref().filter(|(first, _)| seq >= *first).map(|(_, error)| Err(error.clone()))
-}
-
-/// Wakes those who wait for something through `seq`, after the lock is released: a waker may run at once.
-fn wake_through(mut state: MutexGuard<'_, State>, seq: u64) {
-    let woken = state.wakers.take_if(|(waits_for, _)| *waits_for <= seq);
-    drop(state);
-    woken.into_iter().for_each(|(_, (_, waker))| waker.wake());
 }
 
 /// Resolves with the cause when the device is lost.

@@ -240,15 +240,28 @@ impl GpuRunner {
         }
     }
 
-    /// Blocks until `seq`, which is with the queue, is done.
+    /// Blocks until `seq`, which is with the queue, is done; or until the first hold before it is released.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn wait_for(&self, seq: u64) {
-        let (index, is_held) = {
-            let state = self.lock();
-            (state.in_flight.index_of(seq), seq > state.submitted_seq && !state.holds.is_empty())
-        };
+        if self.is_held(seq) {
+            self.wait_for_hold();
+        } else {
+            self.wait_for_queue(seq);
+        }
+    }
+
+    /// Whether a hold keeps that work from the queue.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn is_held(&self, seq: u64) -> bool {
+        let state = self.lock();
+        seq > state.submitted_seq && !state.holds.is_empty()
+    }
+
+    /// Blocks until `seq`, which is with the queue, is done.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn wait_for_queue(&self, seq: u64) {
+        let index = self.lock().in_flight.index_of(seq);
         match index {
-            None if is_held => drop(self.wait_for_hold()),
             Some(index) => platform::wait(&self.dev.device, index),
             // It is done, and its callbacks are due, here or on the thread that polled before.
             None => {

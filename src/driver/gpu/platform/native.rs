@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use crate::driver::bytes::Bytes;
@@ -101,15 +101,39 @@ pub(in crate::driver::gpu) fn now_ms() -> f64 {
     START.get_or_init(Instant::now).elapsed().as_secs_f64() * 1e3
 }
 
+/// Tells whoever drives completion to look again.
+struct Stir(Arc<Progress>);
+
+impl Wake for Stir {
+    fn wake(self: Arc<Self>) {
+        self.0.stir();
+    }
+}
+
+fn stirring(progress: &Arc<Progress>) -> Waker {
+    Arc::new(Stir(progress.clone())).into()
+}
+
 /// Drives completion for those who await, on a thread that ends when nobody has for a while.
+///
+/// It never blocks for a hold: what that waits for may itself wait for earlier work of this device, which somebody must
+/// drive meanwhile.
 pub(in crate::driver::gpu) fn drive(runner: &Arc<GpuRunner>) {
     let (shared, progress) = (Arc::downgrade(runner), runner.progress().clone());
     let spawned = std::thread::Builder::new().name("wgslab-progress".to_owned()).spawn(move || {
         while progress.keep_driving(PATIENCE) {
             // Whoever waits keeps the runner alive.
             let Some(runner) = shared.upgrade() else { return };
-            if let Some(seq) = progress.first_waited() {
-                runner.wait_for(seq);
+            match progress.first_waited() {
+                Some(seq) if runner.is_held(seq) => {
+                    let polled = runner.poll_holds(&mut Context::from_waker(&stirring(&progress)));
+                    drop(runner);
+                    if polled.is_pending() {
+                        progress.rest();
+                    }
+                }
+                Some(seq) => runner.wait_for_queue(seq),
+                None => (),
             }
         }
     });
@@ -121,9 +145,9 @@ pub(in crate::driver::gpu) fn drive(runner: &Arc<GpuRunner>) {
 /// Holds are released by those who wait: see `GpuRunner::wait_for`.
 pub(in crate::driver::gpu) fn drive_holds(_runner: &Arc<GpuRunner>) {}
 
-/// Releases what is due without waiting, for those who only ask.
+/// Releases what is due without waiting, for those who only ask. A hold remembers one waker: that of whoever drives.
 pub(in crate::driver::gpu) fn try_release(runner: &Arc<GpuRunner>) {
-    let _ = runner.poll_holds(&mut Context::from_waker(Waker::noop()));
+    let _ = runner.poll_holds(&mut Context::from_waker(&stirring(runner.progress())));
 }
 
 /// Native pipelines are made where they are asked for; nothing to warm.
