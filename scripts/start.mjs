@@ -27,7 +27,17 @@ machine can) and natively, and compares the two.
 Exit code: 0 when every side reaches ${MIN_ACCURACY} accuracy and the sides agree; 1 when not; 2 for a wrong flag.`;
 
 /** Trains in the page; its progress lines go to stderr. */
-export async function trainInBrowser(port = 0) {
+export function trainInBrowser(port = 0) {
+  return runInPage("1", "wgslabResult", port);
+}
+
+/** Trains on two devices in the page. */
+export function trainOnTwoInBrowser() {
+  return runInPage("two", "wgslabTwoDevices", 0);
+}
+
+/** What the page does by itself with `?auto=`, and says in that global promise. */
+async function runInPage(auto, global, port) {
   const server = await serve({ "/": DIST }, { port, home: "/site/" });
   const browser = await openBrowser({
     onConsole: (text, type) => {
@@ -39,8 +49,8 @@ export async function trainInBrowser(port = 0) {
     throw error;
   });
   try {
-    await browser.page.goto(`${server.url}/site/?auto=1`);
-    const result = await pageResult(browser);
+    await browser.page.goto(`${server.url}/site/?auto=${auto}`);
+    const result = await pageResult(browser, global);
     if (result?.error) throw new Failure(`browser: ${result.error.message ?? result.error}`);
     return result;
   } finally {
@@ -56,9 +66,9 @@ function progress({ step, steps, loss }) {
   process.stderr.write(`\r${line}${step + 1 === steps ? "\n" : ""}`);
 }
 
-/** `window.wgslabResult` once the page has set it; a fault of the page ends the wait at once. */
-async function pageResult({ page, faults }) {
-  const ready = page.waitForFunction(() => window.wgslabResult !== undefined, null, { timeout: PAGE_TIMEOUT_MS });
+/** A global promise of the page once it has set it; a fault of the page ends the wait at once. */
+async function pageResult({ page, faults }, global) {
+  const ready = page.waitForFunction((name) => window[name] !== undefined, global, { timeout: PAGE_TIMEOUT_MS });
   const fault = new Promise((_, reject) => {
     const fail = () => reject(new Failure(`browser: ${faults.join("\n") || "the page ended"}`));
     page.on("pageerror", fail);
@@ -68,7 +78,7 @@ async function pageResult({ page, faults }) {
   fault.catch(() => {});
   try {
     await Promise.race([ready, fault]);
-    return await Promise.race([page.evaluate(() => window.wgslabResult), fault]);
+    return await Promise.race([page.evaluate((name) => window[name], global), fault]);
   } catch (error) {
     if (error instanceof Failure) throw error;
     const late = error.name === "TimeoutError";
@@ -77,10 +87,19 @@ async function pageResult({ page, faults }) {
 }
 
 /** Trains natively; the progress bar of the example is its own. */
-export async function trainNatively() {
-  const example = ["--release", "--quiet", "--example", "digits"];
+export function trainNatively() {
+  return runExample("digits");
+}
+
+/** Trains on two devices natively. */
+export function trainOnTwoNatively(...flags) {
+  return runExample("two_devices", ...flags);
+}
+
+async function runExample(name, ...flags) {
+  const example = ["--release", "--quiet", "--example", name];
   await timed("native: building the example (2 minutes the first time)", () => must("cargo", ["build", ...example]));
-  const args = ["run", ...example, "--", "--json"];
+  const args = ["run", ...example, "--", "--json", ...flags];
   const { code, stdout } = await run("cargo", args, { inherit: true });
   if (code !== 0) throw new Failure(`native: \`cargo ${args.join(" ")}\` ended with exit code ${code}`);
   const line = stdout.trim().split("\n").at(-1) ?? "";

@@ -198,11 +198,10 @@ async fn arrive(
     progress: &impl Fn(u32, f32),
 ) -> Result<(u32, Vec<f32>)> {
     let mut losses = Vec::new();
-    let mut batch = step as usize * reads.len();
-    for read in reads {
+    let batches = step as usize * reads.len()..;
+    for (read, batch) in reads.into_iter().zip(batches) {
         let all = read.await?;
         losses.push(all[batch % all.len()]);
-        batch += 1;
     }
     progress(step + 1, losses.iter().sum::<f32>() / losses.len() as f32);
     Ok((step, losses))

@@ -1,4 +1,4 @@
-// One helper for building elements.
+// Helpers for the page's elements.
 
 /** An element with attributes and children. */
 export function element<K extends keyof HTMLElementTagNameMap>(
@@ -17,6 +17,11 @@ export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
   const found = document.getElementById(id);
   if (!found) throw new Error(`bug: the page has no element "${id}"`);
   return found as T;
+}
+
+/** Whether something runs: then nothing else can be started, and the times that are shown are of that alone. */
+export function setBusy(isBusy: boolean): void {
+  for (const button of document.querySelectorAll("button")) button.disabled = isBusy;
 }
 
 /** Bytes in words: `37.9 KB`. */

@@ -1,6 +1,6 @@
-// The page: one button that trains, and everything that shows how it goes.
+// The page: a button that trains, everything that shows how it goes, and the section on two devices.
 //
-// With `?auto=1` it trains at once. For machines: `window.wgslabResult` is a promise of the first training's result, or
+// With `?auto=1` it trains at once; with `?auto=two`, on two devices. For machines: `window.wgslabResult` is a promise of the first training's result, or
 // of `{ error, code }`, and the console says `progress {…}` at each read of the losses.
 
 import "uplot/dist/uPlot.min.css";
@@ -10,10 +10,11 @@ import { LossChart } from "./charts.ts";
 import { confusionMatrix, showConfusion } from "./confusion.ts";
 import { type Digits, loadDigits } from "./data.ts";
 import { type Result, type Watcher, train } from "./digits.ts";
-import { byId, bytesText } from "./dom.ts";
+import { byId, bytesText, setBusy } from "./dom.ts";
 import { PROGRAM, stepCount, stepsPerEpoch } from "./program.ts";
 import { showNoSamples, showSamples } from "./samples.ts";
 import { showLegend, showSlabs } from "./slabs.ts";
+import { setUpTwoDevices } from "./two-section.ts";
 
 type Outcome = Result | { error: string; code: string };
 
@@ -67,10 +68,15 @@ const watcher: Watcher = {
   },
 };
 
-async function trainAndShow(): Promise<Result> {
+/** The digits; they are fetched once, and again only after a failure. */
+function load(): Promise<Digits> {
   digits ??= loadDigits(DATA_URL);
   digits.catch(() => (digits = undefined));
-  const data = await digits;
+  return digits;
+}
+
+async function trainAndShow(): Promise<Result> {
+  const data = await load();
   chart.reset();
   const { result, reading } = await train(data, watcher);
   const { labels, predictions } = reading;
@@ -86,7 +92,7 @@ async function trainAndShow(): Promise<Result> {
 
 /** Trains, with the button and the messages around it. Never rejects. */
 async function run(): Promise<Outcome> {
-  button.disabled = true;
+  setBusy(true);
   byId("error").hidden = true;
   say("accuracy", "–");
   say("status", "Opening the device …");
@@ -103,7 +109,7 @@ async function run(): Promise<Outcome> {
     return { error: message, code: error instanceof WgslabError ? error.code : "bug" };
   } finally {
     byId("adapter-dot").classList.remove("on");
-    button.disabled = false;
+    setBusy(false);
   }
 }
 
@@ -114,4 +120,8 @@ showLegend(byId("legend"), new Set(PROGRAM.nodes.map(({ role }) => role)));
 window.wgslabResult = new Promise((resolve) => {
   button.addEventListener("click", () => void run().then(resolve));
 });
-if (new URLSearchParams(location.search).get("auto") === "1") button.click();
+setUpTwoDevices(load);
+
+const auto = new URLSearchParams(location.search).get("auto");
+if (auto === "1") button.click();
+if (auto === "two") byId<HTMLButtonElement>("two-train").click();
