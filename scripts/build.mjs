@@ -13,6 +13,7 @@ import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { bundle } from "./lib/bundle.mjs";
 import { cli, Failure, isMain, main, must, ROOT, run, say, seconds } from "./lib/proc.mjs";
+import { SHORT_NAMES, shortenGlue } from "./lib/short-names.mjs";
 import { lockedVersion, wasmBindgen } from "./lib/tools.mjs";
 import { setup } from "./setup.mjs";
 
@@ -44,6 +45,7 @@ const WASM_OPT = [
   "--enable-reference-types",
   "--enable-sign-ext",
   "--enable-extended-const",
+  SHORT_NAMES,
 ];
 
 /** Builds everything; `www/dist` then holds the package and the site. */
@@ -114,7 +116,10 @@ async function wasmToPkg() {
 
   await rm(PKG, { recursive: true, force: true });
   await must(cliPath, [crateWasm, "--target", "web", "--typescript", "--out-dir", PKG, "--out-name", "wgslab"]);
-  await must(process.execPath, [join(ROOT, "node_modules/binaryen/bin/wasm-opt"), ...WASM_OPT, wasm, "-o", wasm]);
+  const wasmOpt = [join(ROOT, "node_modules/binaryen/bin/wasm-opt"), ...WASM_OPT, wasm, "-o", wasm];
+  const { stdout } = await must(process.execPath, wasmOpt);
+  const glue = join(PKG, "wgslab.js");
+  await writeFile(glue, shortenGlue(await readFile(glue, "utf8"), stdout));
   await writeFile(SIZES, JSON.stringify(await wasmSizes()));
   await writeFile(stampFile, stamp);
   return true;

@@ -53,7 +53,7 @@ impl<D: Driver> Device<D> {
     /// A device around what a driver opened. `ordinal` counts the devices of that driver.
     pub fn new(dev: D::Dev, runner: D::Runner, ordinal: u32) -> Self {
         let device_id = DeviceId(NEXT_DEVICE_ID.fetch_add(1, Ordering::Relaxed));
-        let name = format!("{}:{ordinal}:{device_id}", D::NAME);
+        let name = format!("{}:{ordinal}:{device_id}", D::name(&dev));
         D::set_name(&runner, &name);
         let record = Mutex::new(Record::new());
         let (runner, record) = (Arc::new(runner), record);

@@ -51,6 +51,10 @@ pub trait Driver: Sized + Debug + 'static {
     /// Bytes that arrived from slabs.
     type Readback: ReadbackBytes;
 
+    /// The name of the driver of that device, where one type stands for several.
+    fn name(_dev: &Self::Dev) -> &'static str {
+        Self::NAME
+    }
     /// Tells the runner the name of the device that it belongs to, for its messages.
     fn set_name(runner: &Self::Runner, name: &str);
     /// The limits that planning and linking respect.

@@ -1,23 +1,28 @@
 //! Devices.
 
+use std::sync::Arc;
+
 use js_sys::{Array, Promise, Reflect};
 use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
 use crate::context::Context;
 use crate::device::Device;
+use crate::device::open::{gpu_static_properties, host_static_properties};
 use crate::device::pools::{alloc_pool, free_pool, memset_zero, pool_size_bytes, resolve_pool};
-use crate::driver::Driver;
-use crate::driver::gpu::{self, Gpu, LimitsChoice, PowerPreference};
-use crate::driver::host::{self, Host};
+use crate::device::registry::global_debug_info;
+use crate::driver::event::DriverEvent;
+use crate::driver::gpu::{self, LimitsChoice, PowerPreference};
+use crate::driver::host;
+use crate::driver::{Driver, SlabRef};
 use crate::error::{Error, ErrorKind, Result};
 use crate::slab::loc::{BufferLoc, PoolId};
 use crate::web::borrow::around;
 use crate::web::context::RawContext;
-use crate::web::error::{bad_argument, js, plain, promise};
+use crate::web::either::{Either, Of};
+use crate::web::error::{bad_argument, js, plain, promise, seq};
 use crate::web::node::{RawNode, nodes};
 use crate::web::routine::RawCode;
-use crate::web::{On, map_on, on};
 use crate::wgsl::spec::KernelSpec;
 
 #[derive(Serialize)]
@@ -29,7 +34,7 @@ struct LostArguments {
 /// Opens a device; resolves with a `RawDevice`.
 #[wasm_bindgen(js_name = openDevice, unchecked_return_type = "Promise<RawDevice>")]
 pub fn open_device(options: JsValue) -> Promise {
-    promise(async move { open_with(&options).await.map(|on| RawDevice { on }) })
+    promise(async move { open_with(&options).await.map(|device| RawDevice { device }) })
 }
 
 /// A property of an options object; `undefined` where there is none.
@@ -41,7 +46,7 @@ fn bad_option(name: &str, value: &str, choices: &str) -> Error {
     Error::new(ErrorKind::Unsupported, ["option ", name, ": \"", value, "\"; use ", choices].concat())
 }
 
-async fn open_with(options_object: &JsValue) -> Result<On<Device<Gpu>, Device<Host>>> {
+async fn open_with(options_object: &JsValue) -> Result<Device<Either>> {
     let text = |key| field(options_object, key).as_string();
     let bytes = |key| field(options_object, key).as_f64().map(|bytes| bytes.max(0.0) as u64);
     let segment_cap_bytes = bytes("segmentCapBytes");
@@ -51,7 +56,7 @@ async fn open_with(options_object: &JsValue) -> Result<On<Device<Gpu>, Device<Ho
     match text("driver").as_deref() {
         Some("host") => {
             let (dev, runner) = host::open(&host::OpenOptions { segment_cap_bytes, memory_budget_bytes })?;
-            Ok(On::Host(Device::new(dev, runner, ordinal)))
+            Ok(Device::new(Of::Host(dev), Of::Host(Arc::new(runner)), ordinal))
         }
         None | Some("gpu") => {
             let limits = match text("limits").as_deref() {
@@ -76,125 +81,120 @@ async fn open_with(options_object: &JsValue) -> Result<On<Device<Gpu>, Device<Ho
             };
             let opening = gpu::open::open(options, is_borrowed);
             let (dev, runner) = if is_borrowed { around(&own, opening).await? } else { opening.await? };
-            Ok(On::Gpu(Device::new(dev, runner, ordinal)))
+            Ok(Device::new(Of::Gpu(dev), Of::Gpu(Arc::new(runner)), ordinal))
         }
         Some(other) => Err(bad_option("driver", other, "gpu or host")),
     }
 }
 
-/// A device of either driver.
+/// What the devices of a driver are and can do; resolves with a list by ordinal.
+#[wasm_bindgen(js_name = staticProperties, unchecked_return_type = "Promise<object[]>")]
+pub fn static_properties(is_host: bool) -> Promise {
+    promise(async move {
+        let properties = if is_host { host_static_properties() } else { gpu_static_properties().await };
+        Ok(plain(&properties))
+    })
+}
+
+/// The state of every device of the page, in the order in which they were opened.
+#[wasm_bindgen(js_name = globalDebugInfo)]
+pub fn all_debug_info() -> JsValue {
+    plain(&global_debug_info())
+}
+
+/// A device.
 #[wasm_bindgen(js_name = RawDevice)]
 #[derive(Debug)]
 pub struct RawDevice {
-    pub(super) on: On<Device<Gpu>, Device<Host>>,
+    pub(super) device: Device<Either>,
 }
 
 #[wasm_bindgen(js_class = RawDevice)]
 impl RawDevice {
     /// `driver:ordinal:device_id`.
     pub fn name(&self) -> String {
-        on!(&self.on, device => device.name().to_owned())
+        self.device.name().to_owned()
     }
 
     /// `gpu` or `host`.
     pub fn driver(&self) -> String {
-        match &self.on {
-            On::Gpu(_) => "gpu".to_owned(),
-            On::Host(_) => "host".to_owned(),
-        }
+        Either::name(self.device.dev()).to_owned()
     }
 
     /// What the device runs on.
     pub fn adapter(&self) -> JsValue {
-        on!(&self.on, device => plain(device.adapter()))
+        plain(self.device.adapter())
     }
 
     /// The limits that planning and linking respect.
     pub fn limits(&self) -> JsValue {
-        on!(&self.on, device => plain(device.limits()))
+        plain(self.device.limits())
     }
 
     /// The memory report.
     pub fn report(&self) -> JsValue {
-        on!(&self.on, device => plain(&device.report()))
+        plain(&self.device.report())
     }
 
     /// Counters since the device was opened.
     pub fn stats(&self) -> JsValue {
-        on!(&self.on, device => plain(&device.stats()))
+        plain(&self.device.stats())
     }
 
-    /// Everything in words.
+    /// The state of the device, for a bug report.
     #[wasm_bindgen(js_name = debugInfo)]
-    pub fn debug_info(&self) -> String {
-        on!(&self.on, device => format!("{device:?}"))
+    pub fn debug_info(&self) -> JsValue {
+        plain(&self.device.debug_info())
     }
 
     /// Resolves when the device is lost.
     #[wasm_bindgen(unchecked_return_type = "Promise<{ reason: string; message: string }>")]
     pub fn lost(&self) -> Promise {
-        on!(&self.on, device => {
-            let lost = device.lost();
-            promise(async move {
-                let error = lost.await;
-                Ok(plain(&LostArguments { reason: error.kind().code().to_owned(), message: error.to_string() }))
-            })
-        })
-    }
-
-    /// Resolves when everything recorded so far is done.
-    #[wasm_bindgen(js_name = awaitIdle, unchecked_return_type = "Promise<void>")]
-    pub fn await_idle(&self) -> Promise {
-        on!(&self.on, device => {
-            let device = device.clone();
-            promise(async move { device.await_idle().await.map(|()| JsValue::UNDEFINED) })
+        let lost = self.device.lost();
+        promise(async move {
+            let error = lost.await;
+            Ok(plain(&LostArguments { reason: error.kind().code().to_owned(), message: error.to_string() }))
         })
     }
 
     /// Whether everything recorded so far is done.
     #[wasm_bindgen(js_name = isIdle)]
     pub fn is_idle(&self) -> bool {
-        on!(&self.on, device => device.is_idle())
+        self.device.is_idle()
     }
 
-    /// Resolves when few enough batches are in flight.
-    #[wasm_bindgen(unchecked_return_type = "Promise<void>")]
-    pub fn ready(&self) -> Promise {
-        on!(&self.on, device => {
-            let device = device.clone();
-            promise(async move { device.ready().await.map(|()| JsValue::UNDEFINED) })
-        })
+    /// The sequence number that is to be awaited before more is recorded, so that few enough batches are in flight.
+    pub fn ready(&self) -> f64 {
+        Either::ready(self.device.runner()).seq() as f64
     }
 
     /// Hands everything recorded so far to the device.
     pub fn flush(&self) -> std::result::Result<(), JsValue> {
-        js(on!(&self.on, device => device.flush()))
+        js(self.device.flush())
     }
 
     /// The sequence number of everything recorded so far.
     #[wasm_bindgen(js_name = allWork)]
     pub fn all_work(&self) -> f64 {
-        on!(&self.on, device => device.all_work().seq() as f64)
+        self.device.all_work().seq() as f64
     }
 
     /// Whether the runner has passed that sequence number.
     #[wasm_bindgen(js_name = eventIsDone)]
     pub fn event_is_done(&self, seq: f64) -> bool {
-        on!(&self.on, device => device.event(seq as u64).is_done())
+        self.device.event(seq as u64).is_done()
     }
 
     /// Resolves when the runner has passed that sequence number.
     #[wasm_bindgen(js_name = eventWait, unchecked_return_type = "Promise<void>")]
     pub fn event_wait(&self, seq: f64) -> Promise {
-        on!(&self.on, device => {
-            let event = device.event(seq as u64);
-            promise(async move { event.await.map(|()| JsValue::UNDEFINED) })
-        })
+        let event = self.device.event(seq as u64);
+        promise(async move { event.await.map(|()| JsValue::UNDEFINED) })
     }
 
     /// A root context.
     pub fn context(&self) -> RawContext {
-        RawContext::new(map_on!(&self.on, device => Context::root(device)))
+        RawContext { context: Context::root(&self.device) }
     }
 
     /// Compiles raw kernels: `[name, wgsl, spec, nodes]` each, where `nodes[i]` is the node of `spec.tensors[i]`. Resolves
@@ -206,15 +206,9 @@ impl RawDevice {
             let kernel: Array = kernel.unchecked_into();
             kernel_spec(text(&kernel, 0), text(&kernel, 1), &kernel.get(2), &Array::from(&kernel.get(3)))
         };
-        let (device, specs) = (self.on.clone(), kernels.iter().map(spec).collect::<Result<Vec<_>>>());
+        let (device, specs) = (self.device.clone(), kernels.iter().map(spec).collect::<Result<Vec<_>>>());
         promise(async move {
-            let codes = match &device {
-                On::Gpu(device) => device.compile_batch(specs?).await?,
-                On::Host(device) => match specs?.pop() {
-                    Some(spec) => return Err(refused(device.compile(spec).await.err())),
-                    None => Vec::new(),
-                },
-            };
+            let codes = device.compile_batch(specs?).await?;
             Ok(codes.into_iter().map(|code| JsValue::from(RawCode { code })).collect::<Array>())
         })
     }
@@ -222,49 +216,59 @@ impl RawDevice {
     /// Frees the constants that no context uses; gives their bytes.
     #[wasm_bindgen(js_name = freeUnusedConstants)]
     pub fn free_unused_constants(&self) -> f64 {
-        on!(&self.on, device => device.free_unused_constants() as f64)
+        self.device.free_unused_constants() as f64
     }
 
     /// Gives back to the system what holds no slab; gives the bytes.
     pub fn trim(&self) -> std::result::Result<f64, JsValue> {
-        js(on!(&self.on, device => device.trim().map(|bytes| bytes as f64)))
+        js(self.device.trim().map(|bytes| bytes as f64))
+    }
+
+    /// Moves slabs together; gives the bytes moved and the bytes given back.
+    pub fn compact(&self) -> std::result::Result<Vec<f64>, JsValue> {
+        js(self.device.compact().map(|done| vec![done.moved_bytes as f64, done.freed_bytes as f64]))
+    }
+
+    /// Bytes of all slabs.
+    #[wasm_bindgen(js_name = usedMemory)]
+    pub fn used_memory(&self) -> f64 {
+        self.device.used_memory() as f64
     }
 
     /// The sequence number of the last work that writes to a node.
     #[wasm_bindgen(js_name = updatingFor)]
     pub fn updating_for(&self, node: &RawNode) -> Option<f64> {
-        on!(&self.on, device => device.updating_for(node.node.id()).map(|event| event.seq() as f64))
+        self.device.updating_for(node.node.id()).map(|event| event.seq() as f64)
     }
 
     /// The fields of the record: see `record`.
     pub fn record(&self) -> Vec<f64> {
-        on!(&self.on, device => record(device))
+        record(&self.device)
     }
 
     /// The node that the merge buffer holds.
     #[wasm_bindgen(js_name = mergeBufferNode)]
     pub fn merge_buffer_node(&self) -> Option<RawNode> {
-        on!(&self.on, device => device.merge_buffer()).map(|(node, _)| RawNode { node })
+        self.device.merge_buffer().map(|(node, _)| RawNode { node })
     }
 
     /// What is behind a location: the `GPUBuffer`, or the pool's id on the host driver, and the offset there.
     #[wasm_bindgen(js_name = resolvePool)]
     pub fn resolve_pool(&self, pool_id: u32, offset: f64) -> std::result::Result<Array, JsValue> {
         let loc = BufferLoc { pool_id: PoolId(pool_id), offset: offset as u64 };
-        let resolved = match &self.on {
-            On::Gpu(device) => resolve_pool(device, loc).map(|slab| {
-                let buffer = slab.slab.as_webgpu().map(|buffer| JsValue::clone(buffer.as_ref()));
-                (buffer.unwrap_or_default(), slab.offset)
-            }),
-            On::Host(device) => resolve_pool(device, loc).map(|slab| (slab.slab.0.into(), slab.offset)),
-        };
+        let resolved = resolve_pool(&self.device, loc).map(|SlabRef { slab, offset }| match slab {
+            Of::Gpu(slab) => {
+                (slab.as_webgpu().map(|buffer| JsValue::clone(buffer.as_ref())).unwrap_or_default(), offset)
+            }
+            Of::Host(pool_id) => (pool_id.0.into(), offset),
+        });
         js(resolved.map(|(slab, offset)| Array::of2(&slab, &(offset as f64).into())))
     }
 
     /// Bytes of the slab of a pool.
     #[wasm_bindgen(js_name = poolSizeBytes)]
     pub fn pool_size_bytes(&self, pool_id: u32) -> std::result::Result<f64, JsValue> {
-        js(on!(&self.on, device => pool_size_bytes(device, PoolId(pool_id)).map(|bytes| bytes as f64)))
+        js(pool_size_bytes(&self.device, PoolId(pool_id)).map(|bytes| bytes as f64))
     }
 
     /// Allocates the slab of a pool.
@@ -277,41 +281,35 @@ impl RawDevice {
         mode: Option<String>,
     ) -> std::result::Result<(), JsValue> {
         let mode = js(mode.map(|mode| mode.parse()).transpose())?;
-        js(on!(&self.on, device => alloc_pool(device, PoolId(pool_id), size_bytes as u64, alignment as u64, mode)))
+        js(alloc_pool(&self.device, PoolId(pool_id), size_bytes as u64, alignment as u64, mode))
     }
 
     /// Frees the slab of a pool.
     #[wasm_bindgen(js_name = freePool)]
     pub fn free_pool(&self, pool_id: u32) -> std::result::Result<(), JsValue> {
-        js(on!(&self.on, device => free_pool(device, PoolId(pool_id))))
+        js(free_pool(&self.device, PoolId(pool_id)))
     }
 
     /// Zeroes exactly those bytes of a pool; gives the event's sequence number.
     #[wasm_bindgen(js_name = memsetZero)]
     pub fn memset_zero(&self, pool_id: u32, offset: f64, len_bytes: f64) -> std::result::Result<f64, JsValue> {
-        js(on!(&self.on, device =>
-            memset_zero(device, PoolId(pool_id), offset as u64, len_bytes as u64).map(|event| event.seq() as f64)))
+        js(seq(memset_zero(&self.device, PoolId(pool_id), offset as u64, len_bytes as u64)))
     }
 
     /// Destroys the device.
     pub fn destroy(&self) {
-        on!(&self.on, device => device.destroy());
+        self.device.destroy();
     }
-}
-
-/// Without a twin, which JavaScript cannot give, the host driver says why it refuses.
-fn refused(said: Option<Error>) -> Error {
-    said.unwrap_or_else(|| Error::bug("a code without a twin"))
 }
 
 /// The fields of a device's record: ordinal, id, whether it frees explicitly, the next pool, bytes of the merge buffer, the
 /// last writer of that or -1; then node, pool and offset of each cached constant.
-fn record<D: Driver>(device: &Device<D>) -> Vec<f64> {
+fn record(device: &Device<Either>) -> Vec<f64> {
     let merged = device.updating_for_merge_buffer().map_or(-1.0, |event| event.seq() as f64);
     let mut fields = vec![
         device.ordinal().into(),
         device.device_id().0.into(),
-        f64::from(u8::from(D::FREES_EXPLICITLY)),
+        f64::from(u8::from(Either::FREES_EXPLICITLY)),
         device.next_pool_id().0.into(),
         device.merge_buffer_capacity() as f64,
         merged,

@@ -7,6 +7,8 @@ use wasm_bindgen_futures::future_to_promise;
 
 use crate::driver::maybe_send::BoxFuture;
 use crate::error::{Error, ErrorKind, Result};
+use crate::event::Event;
+use crate::web::either::Either;
 
 pub(super) fn to_js(error: &Error) -> JsValue {
     let js = JsError::new(&error.to_string());
@@ -28,6 +30,11 @@ pub(super) fn plain<T: Serialize + ?Sized>(value: &T) -> JsValue {
 /// The result of a synchronous export.
 pub(super) fn js<T>(result: Result<T>) -> std::result::Result<T, JsValue> {
     result.map_err(|error| to_js(&error))
+}
+
+/// An event as JavaScript holds it: its sequence number.
+pub(super) fn seq(event: Result<Event<Either>>) -> Result<f64> {
+    event.map(|event| event.seq() as f64)
 }
 
 /// The result of an asynchronous export.

@@ -8,6 +8,7 @@ use crate::context::CtxBuffers;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::node::TensorNode;
+use crate::slab::block::{Block, Span};
 use crate::slab::loc::{BufferLoc, PoolId};
 use crate::web::error::{bad_argument, js};
 
@@ -115,6 +116,12 @@ pub(super) fn shared<T: TryFromJsValue>(array: &Array) -> Result<Vec<T>> {
 /// The nodes of a JavaScript array of `RawNode`s.
 pub(super) fn nodes(array: &Array) -> Result<Vec<TensorNode>> {
     Ok(shared::<RawNode>(array)?.into_iter().map(|raw| raw.node).collect())
+}
+
+/// A block of a node: first index, count and step of each axis.
+pub(super) fn block(node: &RawNode, spans: &[u32]) -> Result<Block> {
+    let span = |span: &[u32; 3]| Span { start: span[0], extent: span[1], step: span[2] };
+    Block::new(&node.node, &spans.as_chunks().0.iter().map(span).collect::<Vec<_>>())
 }
 
 /// The nodes and locations of a context that is made by hand.

@@ -1,5 +1,4 @@
-//! Codes, routines and sequences. Codes are the gpu driver's: a kernel runs on the host driver by its twin, a Rust
-//! function, which JavaScript cannot give. Routines are of either driver, since copies are routines.
+//! Codes, routines and sequences.
 
 use std::cell::Cell;
 
@@ -9,13 +8,11 @@ use wasm_bindgen::prelude::*;
 use crate::backend::compile::Code;
 use crate::backend::routine::Routine;
 use crate::backend::sequence::Sequence;
-use crate::driver::gpu::Gpu;
-use crate::driver::host::Host;
 use crate::error::Result;
 use crate::web::context::RawContext;
-use crate::web::error::{bad_argument, js};
+use crate::web::either::Either;
+use crate::web::error::{bad_argument, js, seq};
 use crate::web::node::shared;
-use crate::web::{On, map_on, on};
 
 type JsResult<T> = std::result::Result<T, JsValue>;
 
@@ -23,7 +20,7 @@ type JsResult<T> = std::result::Result<T, JsValue>;
 #[wasm_bindgen(js_name = RawCode)]
 #[derive(Debug)]
 pub struct RawCode {
-    pub(super) code: Code<Gpu>,
+    pub(super) code: Code<Either>,
 }
 
 #[wasm_bindgen(js_class = RawCode)]
@@ -38,7 +35,7 @@ impl RawCode {
 #[wasm_bindgen(js_name = RawRoutine)]
 #[derive(Clone, Debug)]
 pub struct RawRoutine {
-    pub(super) on: On<Routine<Gpu>, Routine<Host>>,
+    pub(super) routine: Routine<Either>,
 }
 
 #[wasm_bindgen(js_class = RawRoutine)]
@@ -46,36 +43,36 @@ impl RawRoutine {
     /// The identity.
     #[wasm_bindgen(getter)]
     pub fn id(&self) -> u32 {
-        on!(&self.on, routine => routine.id().0)
+        self.routine.id().0
     }
 
     /// The context with the nodes that the routine creates.
     pub fn context(&self) -> RawContext {
-        RawContext::new(map_on!(&self.on, routine => routine.context().clone()))
+        RawContext { context: self.routine.context().clone() }
     }
 
     /// The routines that must run before: ids and names, one after the other.
     #[wasm_bindgen(js_name = executionDeps, unchecked_return_type = "(number | string)[]")]
     pub fn execution_deps(&self) -> Array {
-        let deps = on!(&self.on, routine => routine.execution_deps());
+        let deps = self.routine.execution_deps();
         deps.iter().flat_map(|(id, name)| [JsValue::from(id.0), name.into()]).collect()
     }
 
     /// Whether they all have run.
     #[wasm_bindgen(js_name = canRun)]
     pub fn can_run(&self) -> bool {
-        on!(&self.on, routine => routine.can_run())
+        self.routine.can_run()
     }
 
     /// How the tensors are bound.
     pub fn explain(&self) -> String {
-        on!(&self.on, routine => routine.explain())
+        self.routine.explain()
     }
 
     /// Records one run, with values for the statics in order; gives the event's sequence number.
     pub fn run(&self, statics: Option<Vec<i32>>) -> JsResult<f64> {
         let statics = statics.unwrap_or_default();
-        js(on!(&self.on, routine => routine.run_values(&statics).map(|event| event.seq() as f64)))
+        js(seq(self.routine.run_values(&statics)))
     }
 
     /// Another handle of the same routine.
@@ -88,7 +85,7 @@ impl RawRoutine {
 #[wasm_bindgen(js_name = RawSequence)]
 #[derive(Debug)]
 pub struct RawSequence {
-    on: On<Sequence<Gpu>, Sequence<Host>>,
+    sequence: Sequence<Either>,
 }
 
 #[wasm_bindgen(js_class = RawSequence)]
@@ -103,25 +100,16 @@ impl RawSequence {
     }
 
     fn record(list: &Array, statics: &[i32]) -> Result<RawSequence> {
-        let (mut gpu, mut host) = (Vec::new(), Vec::new());
         let mut rest = statics;
-        for RawRoutine { on } in shared::<RawRoutine>(list)? {
-            let count = on!(&on, routine => routine.bindings().len());
-            let Some((values, others)) = rest.split_at_checked(count) else {
+        let mut steps = Vec::new();
+        for RawRoutine { routine } in shared::<RawRoutine>(list)? {
+            let Some((values, others)) = rest.split_at_checked(routine.bindings().len()) else {
                 return Err(bad_argument("sequence", &["there must be a value for each static"]));
             };
             rest = others;
-            match on {
-                On::Gpu(routine) => gpu.push((routine, values.to_vec())),
-                On::Host(routine) => host.push((routine, values.to_vec())),
-            }
+            steps.push((routine, values.to_vec()));
         }
-        let on = match (gpu.is_empty(), host.is_empty()) {
-            (false, false) => return Err(bad_argument("sequence", &["routines of two drivers"])),
-            (_, true) => On::Gpu(Sequence::record_values(gpu)?),
-            (_, false) => On::Host(Sequence::record_values(host)?),
-        };
-        Ok(RawSequence { on })
+        Ok(RawSequence { sequence: Sequence::record_values(steps)? })
     }
 
     /// Replays it; `statics` has the values for each replay in turn, each in the order of recording, and is the recorded
@@ -134,6 +122,6 @@ impl RawSequence {
             let index = next.replace(next.get() + 1);
             values.as_ref().and_then(|values| values.get(index)).copied().unwrap_or(recorded)
         };
-        js(on!(&self.on, sequence => sequence.run_with(times, value).map(|event| event.seq() as f64)))
+        js(seq(self.sequence.run_with(times, value)))
     }
 }

@@ -28,7 +28,7 @@ function spoilSteps(testCase) {
 
 function wrongSteps(step, { nodes }) {
   if (step.error) return spoilFailure({ name: step.op, ...step.error }).map((error) => ({ ...step, error }));
-  if (step.op === "read" && step.expect.length > 0) {
+  if (["read", "read_block"].includes(step.op) && step.expect.length > 0) {
     return [{ ...step, expect: wrongElement(step.expect, { ...step, dtype: nodes[step.node].dtype }) }];
   }
   if (step.op === "loc") return [{ ...step, expect: [step.expect[0], step.expect[1] + 256] }];

@@ -92,7 +92,7 @@ export function arrayFrom<D extends DType>(
   }
   const Type = CONSTRUCTORS[node.dtype];
   const own = bytes.byteOffset % Type.BYTES_PER_ELEMENT === 0 ? bytes : bytes.slice();
-  return new Type(own.buffer as ArrayBuffer, own.byteOffset, node.length) as ArrayOf<D>;
+  return new Type(own.buffer as ArrayBuffer, own.byteOffset, own.byteLength / Type.BYTES_PER_ELEMENT) as ArrayOf<D>;
 }
 
 /** Throws unless `data` is an array of the node's dtype and length. */

@@ -20,26 +20,9 @@ import { DeviceEvent } from "./event.ts";
 import type { BufferLoc, Forecast } from "./info.ts";
 import { Lifetime } from "./lifetime.ts";
 import { type NodeOptions, TensorNode, checkNode, rawNodes } from "./node.ts";
+import { type BlockRanges, type CopyRange, type ElementRange, checkRange, spansOf } from "./ranges.ts";
 import { Routine } from "./routine.ts";
 import { type RawContext, type RawRoutine, call, callAsync } from "./skin.ts";
-
-/** A range of elements. */
-export interface ElementRange {
-  /** The first element; 0 if left out. */
-  offset?: number;
-  /** How many; up to the end if left out. */
-  length?: number;
-}
-
-/** Ranges of a copy, in elements. */
-export interface CopyRange {
-  /** The first element read; 0 if left out. */
-  srcOffset?: number;
-  /** The first element written; 0 if left out. */
-  dstOffset?: number;
-  /** How many; up to the end of the source if left out. */
-  length?: number;
-}
 
 /** Where a copy from another context lands: in the node, or in the merge buffer of this device. */
 export type Landing = "node" | "merge-buffer";
@@ -183,6 +166,44 @@ export class Context implements Disposable {
     const size = elementBytes(src.dtype);
     const seq = call(() => raw.copy(src.raw, srcOffset * size, dst.raw, dstOffset * size, length * size));
     return DeviceEvent.make(this.device.raw, seq);
+  }
+
+  /**
+   * Queues a write of `data`, copied before this returns, over the elements of a block of a node, in row-major order of the
+   * block: `writeBlock(x, [0, [2, 8, 2], null], data)` is NumPy's `x[0, 2:8:2, :] = data`. The elements between keep theirs.
+   */
+  writeBlock<D extends DType>(node: TensorNode<D>, ranges: BlockRanges, data: DataOf<D>): DeviceEvent {
+    const raw = this.#live();
+    const spans = spansOf("writeBlock", node, ranges);
+    const bytes = bytesOf(node, data);
+    return DeviceEvent.make(this.device.raw, call(() => raw.writeBlock(node.raw, spans, bytes)));
+  }
+
+  /**
+   * Queues a copy of a block of one node to a block of another, or of the same, with the same dtype and number of elements
+   * along each axis. Blocks that overlap are copied as if at once.
+   */
+  copyBlock<D extends DType>(
+    src: TensorNode<D>,
+    srcRanges: BlockRanges,
+    dst: TensorNode<D>,
+    dstRanges: BlockRanges,
+  ): DeviceEvent {
+    const raw = this.#live();
+    const [from, to] = [spansOf("copyBlock", src, srcRanges), spansOf("copyBlock", dst, dstRanges)];
+    return DeviceEvent.make(this.device.raw, call(() => raw.copyBlock(src.raw, from, dst.raw, to)));
+  }
+
+  /** Reads a block of a node back, after all work queued so far: a fresh array, in row-major order of the block. */
+  async readBlock<D extends DType>(
+    node: TensorNode<D>,
+    ranges: BlockRanges,
+    { signal }: { signal?: AbortSignal } = {},
+  ): Promise<ArrayOf<D>> {
+    const raw = this.#live();
+    const spans = spansOf("readBlock", node, ranges);
+    const [bytes] = await callAsync(() => raw.readBlock(node.raw, spans), signal);
+    return arrayFrom(node, bytes as Uint8Array);
   }
 
   /**
@@ -476,14 +497,4 @@ function* nodesOf(brought: Brought): Generator<TensorNode> {
     if (!(one instanceof Code)) yield one;
     else for (const { node, merged } of one.tensors) if (!merged) yield node;
   }
-}
-
-// Whole numbers alone: whether the range is within the node is the crate's to say, with the same words everywhere.
-function checkRange(node: TensorNode, offset: number, length: number, verb: string): void {
-  const isRange = [offset, length].every((value) => Number.isSafeInteger(value) && value >= 0);
-  if (isRange) return;
-  throw new WgslabError(
-    "shape-mismatch",
-    `${verb} ${node}: ${length} elements from ${offset} on are no range; use whole numbers from 0 to ${node.length}`,
-  );
 }

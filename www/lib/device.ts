@@ -1,13 +1,22 @@
 // One opened device.
 
 import type { DType } from "./arrays.ts";
-import { checkIs, checkList, checkPool, checkWholeNumber, describe } from "./checks.ts";
+import { checkChoice, checkIs, checkList, checkPool, checkWholeNumber, describe } from "./checks.ts";
 import { Code, type Declared, type Kernel, type KernelSpec, declare } from "./code.ts";
 import { Context, type RawBuffers } from "./context.ts";
 import { WgslabError } from "./errors.ts";
 import { DeviceEvent } from "./event.ts";
-import type { AdapterInfo, DeviceLimits, DeviceLostInfo, MemoryReport, RunnerStats } from "./info.ts";
-import { type WasmSource, load } from "./init.ts";
+import type {
+  AdapterInfo,
+  Compaction,
+  DebugInfo,
+  DeviceLimits,
+  DeviceLostInfo,
+  MemoryReport,
+  RunnerStats,
+  StaticProperties,
+} from "./info.ts";
+import { type WasmSource, isLoaded, load } from "./init.ts";
 import { Lifetime } from "./lifetime.ts";
 import { type NodeOptions, TensorNode, checkMode, checkNode } from "./node.ts";
 import { type RawCode, type RawDevice, type RawKernel, call, callAsync, skin } from "./skin.ts";
@@ -19,6 +28,8 @@ export interface GpuDeviceLike {
   createBuffer(descriptor: never): object;
   createComputePipelineAsync(descriptor: never): Promise<object>;
 }
+
+const DRIVERS = ["gpu", "host"] as const;
 
 /** How to open a device. */
 export interface OpenOptions {
@@ -50,6 +61,17 @@ export interface OpenOptions {
   /** Rejects with the signal's reason when it fires. */
   signal?: AbortSignal;
 }
+
+/** Which driver to ask for its devices. */
+export interface DriverOptions {
+  /** `gpu` if left out. */
+  driver?: "gpu" | "host";
+  /** Where the wasm module comes from, the first time; from beside this package if left out. */
+  wasm?: WasmSource;
+}
+
+/** The devices that all who ask for the device of an ordinal share, by driver and ordinal. */
+const shared = new Map<string, Promise<Device>>();
 
 /** One opened device and what this package owns on it. */
 export class Device implements Disposable {
@@ -97,6 +119,41 @@ export class Device implements Disposable {
       (late) => late.destroy(),
     );
     return new Device(raw);
+  }
+
+  /**
+   * What the devices of a driver are and can do, by ordinal; none where there is no WebGPU. A browser shows one adapter.
+   */
+  static async staticProperties({ driver = "gpu", wasm }: DriverOptions = {}): Promise<StaticProperties[]> {
+    checkChoice("staticProperties: the driver", driver, DRIVERS);
+    await load(wasm);
+    return callAsync(() => skin.staticProperties(driver === "host"));
+  }
+
+  /** How many devices a driver has. */
+  static async count(options: DriverOptions = {}): Promise<number> {
+    return (await Device.staticProperties(options)).length;
+  }
+
+  /**
+   * The device of that ordinal that all who ask here share: opened with default options the first time, and anew once it
+   * was destroyed or lost. Who destroys it takes it from all. Rejects with `no-adapter` where there is none.
+   */
+  static async get(ordinal = 0, { driver = "gpu", wasm }: DriverOptions = {}): Promise<Device> {
+    checkChoice("get: the driver", driver, DRIVERS);
+    const key = `${driver}:${ordinal}`;
+    const known = await shared.get(key);
+    if (known && !known.isDisposed) return known;
+    if (driver === "host" && ordinal !== 0) {
+      throw new WgslabError("no-adapter", `get: the host driver has one device, of ordinal 0, not ${ordinal}; use 0`);
+    }
+    const opening = Device.open({ driver, ordinal, ...(wasm !== undefined && { wasm }) });
+    shared.set(key, opening);
+    const forget = (): void => {
+      if (shared.get(key) === opening) shared.delete(key);
+    };
+    opening.then(({ lost }) => lost.then(forget), forget);
+    return opening;
   }
 
   #live(): RawDevice {
@@ -173,7 +230,7 @@ export class Device implements Disposable {
   /** Resolves when all work queued so far is done; rejects if some of it failed. */
   async awaitIdle({ signal }: { signal?: AbortSignal } = {}): Promise<void> {
     const raw = this.#live();
-    return callAsync(() => raw.awaitIdle(), signal);
+    return callAsync(() => raw.eventWait(raw.allWork()), signal);
   }
 
   /** Whether no work is pending. */
@@ -185,7 +242,7 @@ export class Device implements Disposable {
   /** Resolves when the queue has room: await it between batches of a long stream of runs. */
   async ready({ signal }: { signal?: AbortSignal } = {}): Promise<void> {
     const raw = this.#live();
-    return callAsync(() => raw.ready(), signal);
+    return callAsync(() => raw.eventWait(raw.ready()), signal);
   }
 
   /** Submits what is recorded, without waiting. Awaiting and reading back do so themselves. */
@@ -209,6 +266,23 @@ export class Device implements Disposable {
   }
 
   /**
+   * Moves slabs together, so that what is free is in one piece and fewer buffers hold the slabs; empty buffers go back to
+   * the system. Every location stays as it is, and work that was queued is not disturbed. An allocation that would be
+   * refused compacts by itself.
+   */
+  compact(): Compaction {
+    const raw = this.#live();
+    const [movedBytes, freedBytes] = call(() => raw.compact()) as Iterable<number> as [number, number];
+    return { movedBytes, freedBytes };
+  }
+
+  /** Bytes of all slabs. */
+  get usedMemory(): number {
+    const raw = this.#live();
+    return call(() => raw.usedMemory());
+  }
+
+  /**
    * Frees the constants that no context uses any more, and returns the bytes of their pools. Without it they stay with
    * the device, ready for the next context.
    */
@@ -229,8 +303,8 @@ export class Device implements Disposable {
     return call(() => raw.stats());
   }
 
-  /** The state of the device in words, for a bug report. */
-  debugInfo(): string {
+  /** The state of the device, for a bug report: a plain record. */
+  debugInfo(): DebugInfo {
     const raw = this.#live();
     return call(() => raw.debugInfo());
   }
@@ -288,6 +362,14 @@ export class Device implements Disposable {
   [Symbol.dispose](): void {
     this.destroy();
   }
+}
+
+/**
+ * The state of every device of the page, in the order in which they were opened, for a bug report. A device that was
+ * destroyed is among them for as long as the page keeps the object.
+ */
+export function globalDebugInfo(): DebugInfo[] {
+  return isLoaded() ? call(() => skin.globalDebugInfo()) : [];
 }
 
 // Not a method: what the pending promise holds on to must not be the device.

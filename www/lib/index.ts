@@ -1,8 +1,9 @@
 // wgslab: GPU compute for array programs. A device, contexts that say which tensor is where, kernels that are
 // compiled once and linked into a context, and an event for every piece of queued work.
 
-export { Device, type GpuDeviceLike, type OpenOptions } from "./device.ts";
-export { Context, type ArraysOf, type CopyRange, type ElementRange, type Landing } from "./context.ts";
+export { Device, globalDebugInfo, type DriverOptions, type GpuDeviceLike, type OpenOptions } from "./device.ts";
+export { Context, type ArraysOf, type Landing } from "./context.ts";
+export type { AxisRange, BlockRanges, CopyRange, ElementRange } from "./ranges.ts";
 export { TensorNode, type MemoryMode, type NodeOptions, type ViewOptions } from "./node.ts";
 export { Code, type Access, type Kernel, type KernelSpec, type KernelTensor, type NamedTensor } from "./code.ts";
 export { Routine, type ExecutionDep, type Statics } from "./routine.ts";
@@ -14,6 +15,8 @@ export type { WasmSource } from "./init.ts";
 export type {
   AdapterInfo,
   BufferLoc,
+  Compaction,
+  DebugInfo,
   DeviceLimits,
   DeviceLostInfo,
   Forecast,
@@ -21,4 +24,5 @@ export type {
   NodeReport,
   PoolReport,
   RunnerStats,
+  StaticProperties,
 } from "./info.ts";

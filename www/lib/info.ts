@@ -96,6 +96,50 @@ export interface RunnerStats {
   readonly pipelinesCreated: number;
 }
 
+/** What a compaction did. */
+export interface Compaction {
+  /** Bytes of slabs that were copied to another place. */
+  readonly movedBytes: number;
+  /** Bytes given back to the system. */
+  readonly freedBytes: number;
+}
+
+/** What a device does not change: one for each device of a driver that there is. */
+export interface StaticProperties {
+  /** What to open it with. */
+  readonly ordinal: number;
+  /** The adapter behind it. */
+  readonly adapter: AdapterInfo;
+  /** The limits that a device with the adapter's own would have. */
+  readonly limits: DeviceLimits;
+}
+
+/** The state of a device, for a bug report. */
+export interface DebugInfo {
+  /** `driver:ordinal:id`. */
+  readonly name: string;
+  /** The adapter behind it. */
+  readonly adapter: AdapterInfo;
+  /** Its limits. */
+  readonly limits: DeviceLimits;
+  /** Its memory, pool by pool. */
+  readonly memory: MemoryReport;
+  /** What its runner has done. */
+  readonly stats: RunnerStats;
+  /** The sequence number of the last recorded work. */
+  readonly recordedSeq: number;
+  /** Whether everything recorded is done. */
+  readonly isIdle: boolean;
+  /** The node that the merge buffer holds, in words; null for none. */
+  readonly mergeBuffer: string | null;
+  /** Bytes of the merge buffer. */
+  readonly mergeBufferCapacity: number;
+  /** Constants that contexts share. */
+  readonly constantCount: number;
+  /** The pool that the next slab will get. */
+  readonly nextPoolId: number;
+}
+
 /** Why a device is gone. */
 export interface DeviceLostInfo {
   /** `destroyed` after {@link Device.destroy}; otherwise as the driver says. */

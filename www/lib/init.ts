@@ -7,6 +7,12 @@ import { instantiate } from "./skin.ts";
 export type WasmSource = URL | string | BufferSource | WebAssembly.Module;
 
 let loading: Promise<void> | undefined;
+let hasLoaded = false;
+
+/** Whether the wasm module is there. */
+export function isLoaded(): boolean {
+  return hasLoaded;
+}
 
 /**
  * Loads the wasm module, from beside this file if no source is given. It is loaded once: later sources are ignored.
@@ -23,6 +29,7 @@ export function load(source?: WasmSource): Promise<void> {
 async function start(source: WasmSource = new URL("./wgslab_bg.wasm", import.meta.url)): Promise<void> {
   try {
     await instantiate(await readable(source));
+    hasLoaded = true;
   } catch (cause) {
     const where = source instanceof URL || typeof source === "string" ? ` at ${source}` : "";
     const message = `open: cannot load the wasm module${where} (${String(cause)}); pass its address or bytes as { wasm }`;

@@ -7,10 +7,10 @@
 import type { DType } from "./arrays.ts";
 import { checkIs, checkPool, checkWholeNumber } from "./checks.ts";
 import { Context, type RawBuffers } from "./context.ts";
-import { Device, type GpuDeviceLike, type OpenOptions } from "./device.ts";
+import { Device, type DriverOptions, type GpuDeviceLike, type OpenOptions, globalDebugInfo } from "./device.ts";
 import { WgslabError } from "./errors.ts";
 import { DeviceEvent } from "./event.ts";
-import type { AdapterInfo, BufferLoc, DeviceLimits, RunnerStats } from "./info.ts";
+import type { AdapterInfo, BufferLoc, DebugInfo, DeviceLimits, RunnerStats, StaticProperties } from "./info.ts";
 import { type MemoryMode, TensorNode, checkNode } from "./node.ts";
 import { type RawDevice, call } from "./skin.ts";
 
@@ -134,6 +134,43 @@ export async function makeDevice(
   options: Omit<OpenOptions, "device" | "driver" | "ordinal"> = {},
 ): Promise<Device> {
   return Device.open({ ...options, device: dev, ordinal });
+}
+
+/** What the devices of a driver are and can do, by ordinal. */
+export async function staticProperties(
+  driver: "gpu" | "host",
+  options: Omit<DriverOptions, "driver"> = {},
+): Promise<StaticProperties[]> {
+  return Device.staticProperties({ ...options, driver });
+}
+
+/** How many devices a driver has. */
+export async function numDevices(driver: "gpu" | "host", options: Omit<DriverOptions, "driver"> = {}): Promise<number> {
+  return Device.count({ ...options, driver });
+}
+
+/** The device of that ordinal that all who ask here share. */
+export async function getDevice(
+  driver: "gpu" | "host",
+  ordinal: number,
+  options: Omit<DriverOptions, "driver"> = {},
+): Promise<Device> {
+  return Device.get(ordinal, { ...options, driver });
+}
+
+/** Bytes of all slabs of a device. */
+export function getUsedMemory(device: Device): number {
+  return checked(device).usedMemory;
+}
+
+/** The state of a device, for a bug report. */
+export function getDebugInfo(device: Device): DebugInfo {
+  return checked(device).debugInfo();
+}
+
+/** The state of every device of the page, in the order in which they were opened. */
+export function getGlobalDebugInfo(): DebugInfo[] {
+  return globalDebugInfo();
 }
 
 /** The device's name, `driver:ordinal:deviceId`. */
@@ -263,7 +300,7 @@ export function mergeBufferNode(context: Context): TensorNode | undefined {
 
 /** A device, context, node or event in words, on one line. */
 export function describe(value: Device | Context | TensorNode<DType> | DeviceEvent): string {
-  if (value instanceof Device) return value.debugInfo();
+  if (value instanceof Device) return `Device(${value.name}, ${value.adapter.name})`;
   if (value instanceof TensorNode) return `${value}: ${value.dtype}[${value.shape.join(", ")}]`;
   if (value instanceof DeviceEvent) return `Event(${value.seq}, ${value.isDone ? "done" : "pending"})`;
   if (checkedContext(value).isDisposed) return `finalized Context(${value.device.name})`;

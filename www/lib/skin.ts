@@ -6,7 +6,16 @@
 import init, * as glue from "../pkg/wgslab.js";
 import { WgslabError, fromSkin } from "./errors.ts";
 import type { DType } from "./arrays.ts";
-import type { AdapterInfo, DeviceLimits, DeviceLostInfo, MemoryReport, RawForecast, RunnerStats } from "./info.ts";
+import type {
+  AdapterInfo,
+  DebugInfo,
+  DeviceLimits,
+  DeviceLostInfo,
+  MemoryReport,
+  RawForecast,
+  RunnerStats,
+  StaticProperties,
+} from "./info.ts";
 import type { MemoryMode } from "./node.ts";
 
 /** A tensor node of the wasm module. */
@@ -32,11 +41,11 @@ export interface RawDevice {
   limits(): DeviceLimits;
   report(): MemoryReport;
   stats(): RunnerStats;
-  debugInfo(): string;
+  debugInfo(): DebugInfo;
   lost(): Promise<DeviceLostInfo>;
-  awaitIdle(): Promise<void>;
   isIdle(): boolean;
-  ready(): Promise<void>;
+  /** The sequence number to wait for before more is recorded. */
+  ready(): number;
   flush(): void;
   allWork(): number;
   eventIsDone(seq: number): boolean;
@@ -44,6 +53,9 @@ export interface RawDevice {
   context(): RawContext;
   compileBatch(kernels: RawKernel[]): Promise<RawCode[]>;
   trim(): number;
+  /** Bytes moved, bytes given back. */
+  compact(): Float64Array;
+  usedMemory(): number;
   updatingFor(node: RawNode): number | undefined;
   /** Ordinal, id, 1 if it frees explicitly, next pool, bytes of the merge buffer, its last writer or -1; then constants. */
   record(): Float64Array;
@@ -75,6 +87,9 @@ export interface RawContext {
   zero(node: RawNode, offsetBytes: number, lenBytes: number): number;
   copy(src: RawNode, srcOffset: number, dst: RawNode, dstOffset: number, lenBytes: number): number;
   readback(nodes: RawNode[]): Promise<Uint8Array[]>;
+  writeBlock(node: RawNode, spans: Uint32Array, data: Uint8Array): number;
+  readBlock(node: RawNode, spans: Uint32Array): Promise<Uint8Array[]>;
+  copyBlock(src: RawNode, srcSpans: Uint32Array, dst: RawNode, dstSpans: Uint32Array): number;
   /** Pool and offset. */
   loc(node: RawNode): Float64Array | undefined;
   /** Id, pool and offset of each node, one after the other. */
@@ -132,6 +147,8 @@ export interface RawSequence {
 
 interface Skin {
   openDevice(options: object): Promise<RawDevice>;
+  staticProperties(isHost: boolean): Promise<StaticProperties[]>;
+  globalDebugInfo(): DebugInfo[];
   RawNode: new (label: string, dtype: string, shape: Uint32Array, mode?: string) => RawNode;
   RawSequence: new (routines: RawRoutine[], statics: Int32Array) => RawSequence;
 }

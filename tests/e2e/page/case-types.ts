@@ -47,6 +47,9 @@ export interface CaseKernel {
   statics?: string[];
 }
 
+/** The part of one axis of a block. */
+export type CaseSpan = [start: number, extent: number, step?: number];
+
 /** One operation of the device layer. */
 export type Step = { error?: CaseFailure } & (
   | { op: "allocate"; context: string; as: string; nodes: string[] }
@@ -55,6 +58,9 @@ export type Step = { error?: CaseFailure } & (
   | { op: "write"; context: string; node: string; data: CaseNumber[]; at?: number }
   | { op: "zero"; context: string; node: string; start: number; len: number }
   | { op: "copy"; context: string; from: string; from_start?: number; to: string; to_start?: number; len: number }
+  | { op: "write_block"; context: string; node: string; block: CaseSpan[]; data: CaseNumber[] }
+  | { op: "read_block"; context: string; node: string; block: CaseSpan[]; expect?: CaseNumber[]; rtol?: number; atol?: number }
+  | { op: "copy_block"; context: string; from: string; from_block: CaseSpan[]; to: string; to_block: CaseSpan[] }
   | { op: "link"; context: string; kernel: string; as: string }
   | { op: "run"; routine: string; statics?: Record<string, number>; times?: number }
   | { op: "read"; context: string; node: string; expect: CaseNumber[]; rtol?: number; atol?: number }
@@ -62,6 +68,7 @@ export type Step = { error?: CaseFailure } & (
   | { op: "report"; in_use_bytes?: number; padding_bytes?: number; pool_count?: number }
   | { op: "finalize"; context: string }
   | { op: "free_constants"; expect: number }
+  | { op: "compact" }
   | { op: "alloc_pool"; pool: number; size: number; alignment?: number }
   | { op: "free_pool"; pool: number }
   | { op: "zero_pool"; pool: number; offset: number; len: number }

@@ -1,9 +1,9 @@
 // A case that is a list of steps of the device layer.
 // Byte ranges of a case become element ranges: the package counts elements.
 
-import type { Context, Device, Routine, TensorNode } from "wgslab";
+import type { AxisRange, Context, Device, Routine, TensorNode } from "wgslab";
 import { decode, encode } from "./case-data.ts";
-import type { Case, Step } from "./case-types.ts";
+import type { Case, CaseSpan, Step } from "./case-types.ts";
 import { compareFailure, compareValues } from "./compare.ts";
 
 /** The largest error of the case's reads. */
@@ -94,6 +94,24 @@ class Stage {
         });
         return;
       }
+      case "write_block": {
+        const node = this.#node(step.node);
+        this.#context(step.context).writeBlock(node, step.block.map(axisRange), encode(node.dtype, step.data));
+        return;
+      }
+      case "read_block": {
+        const node = this.#node(step.node);
+        const got = decode(node.dtype, await this.#context(step.context).readBlock(node, step.block.map(axisRange)));
+        const { expect = [] } = step;
+        const error = compareValues(step.node, { ...step, shape: [expect.length], dtype: node.dtype, data: expect }, got);
+        this.maxError = Math.max(this.maxError, error);
+        return;
+      }
+      case "copy_block": {
+        const [from, to] = [this.#node(step.from), this.#node(step.to)];
+        this.#context(step.context).copyBlock(from, step.from_block.map(axisRange), to, step.to_block.map(axisRange));
+        return;
+      }
       case "link":
         return this.#link(step.context, step.kernel, step.as);
       case "run": {
@@ -122,6 +140,9 @@ class Stage {
         return this.#context(step.context).dispose();
       case "free_constants":
         return same("bytes of constants freed", this.#device.freeUnusedConstants(), step.expect);
+      case "compact":
+        this.#device.compact();
+        return;
       case "alloc_pool":
         return this.#device.allocPool(step.pool, step.size, { alignment: step.alignment ?? 256 });
       case "free_pool":
@@ -146,6 +167,11 @@ class Stage {
 function found<T>(value: T | undefined, what: string): T {
   if (value === undefined) throw new Error(`the case has no ${what}`);
   return value;
+}
+
+/** The package says where an axis ends, a case how many indices there are. */
+function axisRange([start, extent, step = 1]: CaseSpan): AxisRange {
+  return [start, extent === 0 ? start : start + (extent - 1) * step + 1, step];
 }
 
 function elements(node: TensorNode, bytes: number): number {
