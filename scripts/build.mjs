@@ -131,7 +131,7 @@ async function library() {
   for (const entry of entries) if (!existsSync(entry)) throw new Failure(`build: ${entry} is missing`);
   await rm(DIST, { recursive: true, force: true });
   await mkdir(DIST, { recursive: true });
-  await bundle(entries, DIST, { splitting: true });
+  await bundle(entries, DIST, { splitting: true, keepNames: true });
   await cp(join(PKG, "wgslab_bg.wasm"), join(DIST, "wgslab_bg.wasm"));
   await must(process.execPath, [join(ROOT, "node_modules/typescript/bin/tsc"), "-p", "tsconfig.build.json"]);
 }

@@ -10,11 +10,12 @@ const TARGET = "es2022";
  *
  * @param {string[]} entryPoints
  * @param {string} outdir
- * @param {{ packageUrl?: string, sourcemap?: boolean, splitting?: boolean }} [options] `packageUrl`: where pages find the
+ * @param {{ packageUrl?: string, sourcemap?: boolean, splitting?: boolean, keepNames?: boolean }} [options] `packageUrl`: where pages find the
  *   built package; the package's source is then never bundled into a page, so that pages run exactly what is published.
- *   `splitting`: what entry points have in common becomes a module of its own, and so exists once at run time
+ *   `splitting`: what entry points have in common becomes a module of its own, and so exists once at run time;
+ *   `keepNames`: classes keep their names, which messages say
  */
-export async function bundle(entryPoints, outdir, { packageUrl, sourcemap = true, splitting = false } = {}) {
+export async function bundle(entryPoints, outdir, { packageUrl, sourcemap = true, splitting = false, keepNames = false } = {}) {
   const esbuild = await import("esbuild");
   try {
     await esbuild.build({
@@ -25,6 +26,7 @@ export async function bundle(entryPoints, outdir, { packageUrl, sourcemap = true
       target: TARGET,
       sourcemap,
       splitting,
+      keepNames,
       chunkNames: "shared-[hash]",
       legalComments: "none",
       loader: { ".wgsl": "text" },

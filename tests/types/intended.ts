@@ -3,20 +3,25 @@
 import {
   type ArrayOf,
   type BufferLoc,
+  type BlockRanges,
   type Code,
+  type Compaction,
   type Context,
   Device,
   type DeviceEvent,
   type DeviceLostInfo,
   type Diagnostic,
+  type DebugInfo,
   type ErrorCode,
   type Forecast,
   KernelError,
   type MemoryReport,
   type Routine,
   Sequence,
+  type StaticProperties,
   type TensorNode,
   WgslabError,
+  globalDebugInfo,
 } from "wgslab";
 import * as backend from "wgslab/low-level";
 
@@ -107,6 +112,24 @@ export async function theRestHasATypeToo(device: Device, context: Context, code:
   console.log(numbers, words, code.device === device, second.code === code);
 }
 
+export async function blocksAndDevicesHaveATypeToo(device: Device, context: Context): Promise<void> {
+  const node = device.node("m", { dtype: "i8", shape: [4, 6, 2] });
+  const ranges: BlockRanges = [1, [0, 4, 2], null];
+  const written: DeviceEvent = context.writeBlock(node, ranges, new Int8Array(4));
+  const copied: DeviceEvent = context.copyBlock(node, ranges, node, [0, [2, 4], null]);
+  const block = await context.readBlock(node, ranges, { signal: AbortSignal.timeout(5) });
+  exactly<typeof block, Int8Array>(true);
+  const { movedBytes, freedBytes }: Compaction = device.compact();
+  const state: DebugInfo = device.debugInfo();
+  const states: DebugInfo[] = [...globalDebugInfo(), state, backend.getDebugInfo(device), ...backend.getGlobalDebugInfo()];
+  const [first]: StaticProperties[] = await Device.staticProperties({ driver: "gpu" });
+  const count: number = (await Device.count()) + (await backend.numDevices("host"));
+  const shared: Device[] = [await Device.get(), await Device.get(first?.ordinal, { driver: "host" })];
+  shared.push(await backend.getDevice("host", 0, { wasm: "wgslab.wasm" }));
+  const numbers = [movedBytes, freedBytes, count, device.usedMemory, backend.getUsedMemory(device), state.memory.peakBytes];
+  console.log(written.seq, copied.seq, numbers, states, shared, await backend.staticProperties("host"));
+}
+
 export async function compilersDriveIt(gpu: GPUDevice, node: TensorNode): Promise<void> {
   using device: Device = await backend.makeDevice(gpu, 1);
   using same = await Device.open({ device: gpu, ordinal: 2 });
@@ -179,6 +202,12 @@ export async function misuses(device: Device, context: Context, code: Code, erro
   f.refineMode("fast");
   // @ts-expect-error an event, not its promise
   context.willWaitFor(context.zero(f).completed);
+  // @ts-expect-error the wrong array for the dtype of a block
+  context.writeBlock(f, [[0, 2]], new Int32Array(2));
+  // @ts-expect-error an axis has a start, an end and a step
+  await context.readBlock(f, [[0, 4, 1, 2]]);
+  // @ts-expect-error a driver that there is not
+  await Device.get(0, { driver: "cuda" });
   // @ts-expect-error a view without a shape
   f.view("v", { offset: 1 });
   // @ts-expect-error a landing that there is not

@@ -141,9 +141,15 @@ export class Device implements Disposable {
    */
   static async get(ordinal = 0, { driver = "gpu", wasm }: DriverOptions = {}): Promise<Device> {
     checkChoice("get: the driver", driver, DRIVERS);
+    checkWholeNumber("a device's ordinal", ordinal, 0, 2 ** 32 - 1);
     const key = `${driver}:${ordinal}`;
-    const known = await shared.get(key);
-    if (known && !known.isDisposed) return known;
+    const known = shared.get(key);
+    if (known) {
+      const device = await known;
+      if (!device.isDisposed) return device;
+      if (shared.get(key) === known) shared.delete(key);
+      return Device.get(ordinal, { driver });
+    }
     if (driver === "host" && ordinal !== 0) {
       throw new WgslabError("no-adapter", `get: the host driver has one device, of ordinal 0, not ${ordinal}; use 0`);
     }
@@ -268,7 +274,7 @@ export class Device implements Disposable {
   /**
    * Moves slabs together, so that what is free is in one piece and fewer buffers hold the slabs; empty buffers go back to
    * the system. Every location stays as it is, and work that was queued is not disturbed. An allocation that would be
-   * refused compacts by itself.
+   * refused compacts by itself. Buffers that are not yet known to be there take no part: await {@link awaitIdle} before.
    */
   compact(): Compaction {
     const raw = this.#live();

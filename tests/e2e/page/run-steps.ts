@@ -102,8 +102,7 @@ class Stage {
       case "read_block": {
         const node = this.#node(step.node);
         const got = decode(node.dtype, await this.#context(step.context).readBlock(node, step.block.map(axisRange)));
-        const { expect = [] } = step;
-        const error = compareValues(step.node, { ...step, shape: [expect.length], dtype: node.dtype, data: expect }, got);
+        const error = compareValues(step.node, { ...step, dtype: node.dtype, data: step.expect ?? [] }, got);
         this.maxError = Math.max(this.maxError, error);
         return;
       }
