@@ -4,7 +4,9 @@
 mod native;
 
 #[cfg(not(target_arch = "wasm32"))]
-use native::main;
+fn main() -> std::process::ExitCode {
+    native::main()
+}
 
 #[cfg(target_arch = "wasm32")]
 fn main() {}

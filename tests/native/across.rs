@@ -134,6 +134,8 @@ fn devices_that_copy_from_each_other_in_turn_are_awaited() {
             routine.run().unwrap();
         }
     }
+    let reserved = one.report().reserved_bytes;
+    assert!(reserved < 8 << 20, "ten copies of 256 bytes are on their way, in {reserved} bytes");
     // While one device waits for the other, earlier work of its own must come to an end.
     assert_eq!((read(&on_one, &x), read(&on_other, &x)), (vec![20; 64], vec![20; 64]));
 }

@@ -37,10 +37,12 @@ function show(result: Result): void {
   const { between_devices, to_joined, test_accuracy, seconds, steps, tolerance, agrees } = result;
   say("two-between", relative(between_devices));
   say("two-joined", relative(to_joined));
-  say("two-accuracy", test_accuracy.devices.map(percent).join(" · "));
-  say("two-accuracy-note", `and ${percent(test_accuracy.joined)} on one device`);
+  const [accuracy, ...others] = new Set(test_accuracy.devices.map(percent));
+  say("two-accuracy", accuracy as string);
+  const other = others.map((share) => `, ${share} on the other`).join("");
+  say("two-accuracy-note", `on ${others.length > 0 ? "one" : "each"}${other}; ${percent(test_accuracy.joined)} on one alone`);
   say("two-seconds", seconds.two_devices.toFixed(1));
-  say("two-seconds-note", `seconds, and ${seconds.joined.toFixed(1)} on one device`);
+  say("two-seconds-note", `seconds; ${seconds.joined.toFixed(1)} on one alone`);
   const same = between_devices.absolute === 0 ? "the same weights, bit for bit" : `weights within ${relative(between_devices)}`;
   say(
     "two-status",

@@ -29,6 +29,8 @@ pub(super) struct HeapId(pub(super) u32);
 pub(super) enum HeapClass {
     Working,
     Constant,
+    /// What arrives while recorded work waits for it: a slab that no work knows, in a heap of its own, and none after it.
+    Landing,
 }
 
 impl From<Option<MemoryMode>> for HeapClass {
@@ -189,6 +191,13 @@ impl<B> Heaps<B> {
         }
     }
 
+    /// The size of a heap that holds such a slab and nothing else. It does not grow with the others: there is one for each
+    /// copy that is on its way.
+    pub(super) fn landing_heap_bytes(&self, size_bytes: u64) -> Result<u64> {
+        self.new_heap_bytes(size_bytes, ALIGNMENT_BYTES, 0)?;
+        Ok(units_of(size_bytes.max(1), ALIGNMENT_BYTES) * ALIGNMENT_BYTES + 2 * GUARD_BYTES)
+    }
+
     /// Adds an empty heap around a buffer of `size_bytes`, made for a slab of that size and alignment.
     pub(super) fn add(&mut self, buffer: B, size_bytes: u64, class: HeapClass, slab: (u64, u64)) -> HeapId {
         let id = HeapId(self.next_id);
@@ -255,11 +264,14 @@ impl<B> Heaps<B> {
     }
 
     /// An empty heap that may go back to the driver. One empty heap of each class stays, so that a context that comes
-    /// and goes creates no buffers.
+    /// and goes creates no buffers; never a landing heap, whose memory was seen by recorded work.
     pub(super) fn spare(&self) -> Option<HeapId> {
         let empty = || self.heaps.iter().filter(|heap| heap.slab_count == 0);
         let kept = |heap: &Heap<B>| {
-            !heap.failed && !heap.reserved && !empty().any(|other| other.id < heap.id && other.class == heap.class)
+            heap.class != HeapClass::Landing
+                && !heap.failed
+                && !heap.reserved
+                && !empty().any(|other| other.id < heap.id && other.class == heap.class)
         };
         empty().find(|heap| !kept(heap)).map(|heap| heap.id)
     }

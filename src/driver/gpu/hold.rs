@@ -120,8 +120,8 @@ impl GpuRunner {
     pub(super) fn alloc_fresh(&self, pool_id: PoolId, size_bytes: u64) -> Result<()> {
         let mut state = self.begin()?;
         let slab = (size_bytes, ALIGNMENT_BYTES);
-        let heap_bytes = state.heaps.new_heap_bytes(slab.0, slab.1, 0)?;
-        let heap = self.grow(&mut state, heap_bytes, HeapClass::Working, slab)?;
+        let heap_bytes = state.heaps.landing_heap_bytes(size_bytes)?;
+        let heap = self.grow(&mut state, heap_bytes, HeapClass::Landing, slab)?;
         let range = state.heaps.place_in(heap, slab.0, slab.1);
         let range = range.ok_or_else(|| Error::bug(format!("a new heap of {heap_bytes} bytes has no room")))?;
         state.add_pool(pool_id, range);
@@ -167,6 +167,23 @@ impl GpuRunner {
             drop(future);
             self.release(&hold, outcome);
         }
+    }
+
+    /// Blocks until `seq`, which is with the queue, is done; or until the first hold before it is released.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn wait_for(&self, seq: u64) {
+        if self.is_held(seq) {
+            self.wait_for_hold();
+        } else {
+            self.wait_for_queue(seq);
+        }
+    }
+
+    /// Whether a hold keeps that work from the queue.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn is_held(&self, seq: u64) -> bool {
+        let state = self.lock();
+        seq > state.submitted_seq && !state.holds.is_empty()
     }
 
     /// Blocks until the first hold is released; false if there is none.

@@ -70,7 +70,7 @@ pub(super) struct State {
     /// The last sequence number that is in no open batch: with the queue, or sealed behind a hold.
     pub(super) closed_seq: u64,
     /// The last sequence number handed to the queue.
-    submitted_seq: u64,
+    pub(super) submitted_seq: u64,
     /// What waits for something else before it goes to the queue.
     pub(super) holds: Holds,
     /// Counts batches, so that a parameter block is known to be of the open one.
@@ -238,23 +238,6 @@ impl GpuRunner {
         {
             self.wait_for(seq);
         }
-    }
-
-    /// Blocks until `seq`, which is with the queue, is done; or until the first hold before it is released.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub(super) fn wait_for(&self, seq: u64) {
-        if self.is_held(seq) {
-            self.wait_for_hold();
-        } else {
-            self.wait_for_queue(seq);
-        }
-    }
-
-    /// Whether a hold keeps that work from the queue.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub(super) fn is_held(&self, seq: u64) -> bool {
-        let state = self.lock();
-        seq > state.submitted_seq && !state.holds.is_empty()
     }
 
     /// Blocks until `seq`, which is with the queue, is done.
