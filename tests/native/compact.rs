@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use wgslab::{
-    Access, Compaction, Context, DType, ErrorKind, KernelSpec, MemoryMode, PoolId, Routine, TensorNode, alloc_pool,
-    free_pool, gpu, host, resolve_pool,
+    Access, Block, BufferLoc, Compaction, Context, DType, Driver, ErrorKind, KernelSpec, MemoryMode, PoolId, Routine,
+    Span, TensorNode, alloc_pool, free_pool, gpu, host, resolve_pool,
 };
 
 use crate::{increment, ints, open, open_with, slow};
@@ -114,7 +114,7 @@ fn recycled_memory_stays_zero_and_alignments_hold_through_a_compaction() {
         assert_eq!(read(context, &x), [0; 300]);
     }
     for (pool, alignment) in [(101, 4096), (103, 2048)] {
-        let at = wgslab::BufferLoc { pool_id: PoolId(pool), offset: 0 };
+        let at = BufferLoc { pool_id: PoolId(pool), offset: 0 };
         assert_eq!(resolve_pool(&device, at).unwrap().offset % alignment, 0);
     }
     check(&old, |index| index % 4 == 3, 0);
@@ -244,6 +244,48 @@ fn a_copy_that_needs_room_on_the_way_finds_its_slabs_where_they_moved() {
     let got = read(&context, &large);
     assert_eq!((got[0], &got[1..]), (0, &bytes[..bytes.len() - 1]));
     check(&all, |index| index % 4 == 3 || index > 20 && index % 2 == 1, 0);
+}
+
+/// Bytes for it are written ahead of everything recorded, so no recorded copy may bring it elsewhere.
+#[test]
+fn a_slab_that_is_written_ahead_stays_where_it_is() {
+    let device = open();
+    let all = filled(&device, 4, 1000);
+    gpu::Gpu::alloc_fresh(device.runner(), PoolId(300), 1024).unwrap();
+    all[0].0.finalize();
+    let loc = BufferLoc { pool_id: PoolId(300), offset: 0 };
+    let before = gpu::Gpu::resolve_pool(device.runner(), loc).unwrap();
+    assert!(device.compact().unwrap().moved_bytes > 0, "the others move");
+    let after = gpu::Gpu::resolve_pool(device.runner(), loc).unwrap();
+    assert_eq!((&after.slab, after.offset), (&before.slab, before.offset));
+    gpu::Gpu::free_pool(device.runner(), PoolId(300)).unwrap();
+    check(&all, |index| index > 0, 0);
+}
+
+#[test]
+fn a_stepped_part_that_needs_room_on_the_way_finds_its_slab_where_it_moved() {
+    const LEN: i32 = 130 << 10;
+    let odd_values = |values: &[i32]| values.iter().skip(1).step_by(2).copied().collect::<Vec<_>>();
+    for writes in [false, true] {
+        let device = open_with(gpu::OpenOptions { memory_budget_bytes: Some(1 << 20), ..gpu::OpenOptions::default() });
+        let all = filled(&device, 12, 8192);
+        let (x, mut values) = (ints("x", LEN as u32), (0..LEN).collect::<Vec<i32>>());
+        let context = Context::root(&device).init_from_host(&x, &values).unwrap();
+        let odd = Block::new(&x, &[Span::stepped(1..LEN as u32, 2)]).unwrap();
+        all[..10].iter().step_by(2).for_each(|(context, _)| context.finalize());
+        let place = || resolve_pool(&device, context.loc(&x).unwrap()).unwrap().offset;
+        let before = place();
+        if writes {
+            context.from_host_block(&x, &odd, &vec![-1; LEN as usize / 2]).unwrap();
+            values.iter_mut().skip(1).step_by(2).for_each(|value| *value = -1);
+        } else {
+            let got = pollster::block_on(context.to_host_block::<i32>(&x, &odd)).unwrap();
+            assert!(got == odd_values(&values));
+        }
+        assert_ne!(place(), before, "the row of 260 KiB found room as it was");
+        assert!(read(&context, &x) == values);
+        check(&all, |index| index > 9 || index % 2 == 1, 0);
+    }
 }
 
 /// A kernel that adds up the first elements of all nodes but the last, into the last.

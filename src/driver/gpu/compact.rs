@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::driver::gpu::heaps::{HeapClass, HeapId, SlabRange};
-use crate::driver::gpu::pack::{Move, Packing};
+use crate::driver::gpu::pack::{Move, Packing, Wanted};
 use crate::driver::gpu::runner::{GpuRunner, State};
 use crate::driver::gpu::task::Task;
 use crate::driver::gpu::upload::UPLOAD_RING_BYTES;
@@ -26,8 +26,8 @@ impl GpuRunner {
         let mut state = self.begin()?;
         self.note_failures(&mut state);
         let reserved_bytes = state.heaps.reserved_bytes();
-        let moved_bytes = match self.pack(&state) {
-            Some(packing) => self.take_up(&mut state, packing)?,
+        let moved_bytes = match self.pack(&state, None) {
+            Some(packing) => self.take_up(&mut state, packing)?.0,
             None => 0,
         };
         self.give_back_empty(&mut state)?;
@@ -37,8 +37,8 @@ impl GpuRunner {
     }
 
     /// Heaps that are not known to be there take no part: what is moved must not be lost with them.
-    fn pack(&self, state: &State) -> Option<Packing> {
-        state.heaps.pack(&state.pools, |heap| self.heap_gate.is_sound(heap))
+    fn pack(&self, state: &State, wanted: Option<Wanted>) -> Option<Packing> {
+        state.heaps.pack(wanted, &state.pools, |heap| self.heap_gate.is_sound(heap))
     }
 
     /// Places a slab that found no room and no memory for another heap: gives empty heaps back, then compacts. What
@@ -64,17 +64,20 @@ impl GpuRunner {
                 outcome => return outcome,
             }
         }
-        let Some(mut packing) = self.pack(state) else { return Err(refusal) };
+        let wanted = Wanted { size_bytes: size, alignment, class };
+        let Some(packing) = self.pack(state, Some(wanted)) else { return Err(refusal) };
         let freed_bytes = packing.freed_bytes;
         let may_grow = freed_bytes > 0 && state.heaps.new_heap_bytes(size, alignment, freed_bytes).is_ok();
-        if !may_grow && !packing.has_room(&state.heaps, size, alignment, class) {
+        if !may_grow && packing.made.is_none() {
             return Err(refusal);
         }
-        self.take_up(state, packing)?;
-        self.give_back_empty(state)?;
-        if let Some(range) = state.heaps.place(size, alignment, class) {
+        let (_, made) = self.take_up(state, packing)?;
+        let given_back = self.give_back_empty(state);
+        if let Some(range) = made {
+            // A failure of the queue is one of the device, which every later call meets.
             return Ok(range);
         }
+        given_back?;
         if is_real {
             self.drain(state)?;
         }
@@ -157,8 +160,8 @@ impl GpuRunner {
         Ok(true)
     }
 
-    /// Gives the slabs their new places, and records the copies. Gives the bytes moved.
-    fn take_up(&self, state: &mut State, packing: Packing) -> Result<u64> {
+    /// Gives the slabs their new places, and records the copies. Gives the bytes moved, and the place that was made.
+    fn take_up(&self, state: &mut State, packing: Packing) -> Result<(u64, Option<SlabRange>)> {
         let is_slide = |(pool_id, to): &&(PoolId, SlabRange)| {
             state.pools.get(pool_id).is_some_and(|from| from.heap == to.heap && from.offset != to.offset)
         };
@@ -167,9 +170,9 @@ impl GpuRunner {
         let bounce_bytes = slide_bytes.min(UPLOAD_RING_BYTES);
         let bounce = if slide_bytes > 0 { Some(self.reserve_ring(state, bounce_bytes)?) } else { None };
         let State { heaps, pools, .. } = state;
-        let moves = heaps.adopt(packing, pools);
+        let (moves, made) = heaps.adopt(packing, pools);
         if moves.is_empty() {
-            return Ok(0);
+            return Ok((0, made));
         }
         state.generation += 1;
         let mut slides = bounce.map(|(buffer, start)| Slides::new(buffer, start, bounce_bytes));
@@ -184,7 +187,7 @@ impl GpuRunner {
         }
         slides.iter_mut().for_each(|slides| slides.land(state));
         state.advance();
-        Ok(moves.iter().map(|next| next.len).sum())
+        Ok((moves.iter().map(|next| next.len).sum(), made))
     }
 }
 

@@ -32,17 +32,22 @@ impl Room {
         Self { heap: heap.id, allocator, capacity, used: 0, plug }
     }
 
-    /// The place of a slab, behind those before it.
+    /// The place of a slab that moves, behind those before it.
     fn put(&mut self, slab: &SlabRange) -> Option<SlabRange> {
-        let units = u32::try_from(units_of(slab.size_bytes, slab.alignment)).ok()?;
+        let mut moved = self.put_new(slab.size_bytes, slab.alignment)?;
+        moved.fresh_from = moved.offset + (slab.fresh_from - slab.offset);
+        Some(moved)
+    }
+
+    /// The place of a new slab, behind those before it.
+    fn put_new(&mut self, size_bytes: u64, alignment: u64) -> Option<SlabRange> {
+        let units = u32::try_from(units_of(size_bytes, alignment)).ok()?;
         if units > self.capacity - self.used {
             return None;
         }
         let allocation = self.allocator.allocate(units)?;
         self.used += units;
-        let mut moved = SlabRange::at(self.heap, allocation, slab.size_bytes, slab.alignment);
-        moved.fresh_from = moved.offset + (slab.fresh_from - slab.offset);
-        Some(moved)
+        Some(SlabRange::at(self.heap, allocation, size_bytes, alignment))
     }
 
     fn end_bytes(&self) -> u64 {
@@ -67,15 +72,26 @@ pub(super) struct Packing {
     rooms: Vec<(HeapId, Allocator, u64)>,
     /// Slabs with their new places, in the order in which they must be moved. Some stay where they are.
     pub(super) places: Vec<(PoolId, SlabRange)>,
+    /// The place of the slab that room is made for.
+    pub(super) made: Option<SlabRange>,
     /// Bytes of the heaps that hold nothing then.
     pub(super) freed_bytes: u64,
 }
 
+/// A slab that finds no room.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub(super) size_bytes: u64,
+    pub(super) alignment: u64,
+    pub(super) class: HeapClass,
+}
+
 impl<B> Heaps<B> {
     /// Plans the packing of all slabs. A heap with a pinned slab, or that is not known to be there (`is_sound`), keeps its
-    /// slabs and gets none.
+    /// slabs and gets none. The slab `wanted` gets a place behind the others, if one has room.
     pub(super) fn pack(
         &self,
+        wanted: Option<Wanted>,
         slabs: &SortedMap<PoolId, SlabRange>,
         is_sound: impl Fn(HeapId) -> bool,
     ) -> Option<Packing> {
@@ -92,7 +108,7 @@ impl<B> Heaps<B> {
             !heap.failed && is_sound(heap.id) && !here.iter().any(|(_, slab)| slab.pinned)
         };
         let movable: Vec<bool> = self.iter().zip(&left).map(is_movable).collect();
-        let mut packing = Packing { rooms: Vec::new(), places: Vec::new(), freed_bytes: 0 };
+        let mut packing = Packing { rooms: Vec::new(), places: Vec::new(), made: None, freed_bytes: 0 };
         for (index, heap) in self.iter().enumerate() {
             if left[index].is_empty() {
                 // Nothing lies here, or not any more.
@@ -116,6 +132,13 @@ impl<B> Heaps<B> {
                         None => true,
                     });
                 }
+            }
+            if let Some(Wanted { size_bytes, alignment, .. }) = wanted.filter(|wanted| wanted.class == heap.class)
+                && packing.made.is_none()
+                && let Some(mut made) = room.put_new(size_bytes, alignment)
+            {
+                made.fresh_from = heap.high_water.clamp(made.offset, made.offset + size_bytes);
+                packing.made = Some(made);
             }
             let end = room.end_bytes();
             packing.rooms.push((heap.id, room.close()?, end));
@@ -141,13 +164,17 @@ impl<B> Heaps<B> {
         };
         let places = pools.iter().map(place).collect::<Option<Vec<_>>>()?;
         let end = room.end_bytes();
-        Some(Packing { rooms: vec![(heap.id, room.close()?, end)], places, freed_bytes: 0 })
+        Some(Packing { rooms: vec![(heap.id, room.close()?, end)], places, made: None, freed_bytes: 0 })
     }
 
-    /// Takes up a packing: the places that it names are the slabs' from now on. Gives the moves, in order, adjacent ones
-    /// as one; the bytes are the caller's.
-    pub(super) fn adopt(&mut self, packing: Packing, slabs: &mut SortedMap<PoolId, SlabRange>) -> Vec<Move> {
-        let Packing { rooms, places, .. } = packing;
+    /// Takes up a packing: the places that it names are the slabs' from now on, and the place that was made is taken.
+    /// Gives the moves, in order, adjacent ones as one; the bytes are the caller's.
+    pub(super) fn adopt(
+        &mut self,
+        packing: Packing,
+        slabs: &mut SortedMap<PoolId, SlabRange>,
+    ) -> (Vec<Move>, Option<SlabRange>) {
+        let Packing { rooms, places, made, .. } = packing;
         let mut moves: Vec<Move> = Vec::new();
         for (pool_id, to) in places {
             let Some(slab) = slabs.get_mut(&pool_id) else { continue };
@@ -163,13 +190,13 @@ impl<B> Heaps<B> {
             }
         }
         for (id, allocator, end_bytes) in rooms {
-            let slab_count = slabs.values().filter(|slab| slab.heap == id).count() as u32;
+            let slab_count = slabs.values().chain(&made).filter(|slab| slab.heap == id).count() as u32;
             if let Some(heap) = self.heaps.iter_mut().find(|heap| heap.id == id) {
                 heap.high_water = heap.high_water.max(end_bytes);
                 (heap.slab_count, heap.reserved, heap.allocator) = (slab_count, false, allocator);
             }
         }
-        moves
+        (moves, made)
     }
 }
 
@@ -190,17 +217,6 @@ impl Move {
     fn continues(&self, next: &Self) -> bool {
         let after = |(heap, offset): (HeapId, u64)| (heap, offset + self.len);
         after(self.from) == next.from && after(self.to) == next.to
-    }
-}
-
-impl Packing {
-    /// Whether one of the packed heaps has room for such a slab.
-    pub(super) fn has_room<B>(&mut self, heaps: &Heaps<B>, size_bytes: u64, alignment: u64, class: HeapClass) -> bool {
-        let Ok(units) = u32::try_from(units_of(size_bytes, alignment)) else { return false };
-        self.rooms.iter_mut().any(|(id, allocator, _)| {
-            let is_class = heaps.get(*id).is_ok_and(|heap| heap.class == class);
-            is_class && allocator.allocate(units).map(|tried| allocator.free(tried)).is_some()
-        })
     }
 }
 
@@ -257,8 +273,8 @@ mod tests {
 
         /// Packs, moves the bytes as a device would, and removes what is empty. Gives the bytes moved.
         fn pack(&mut self, is_sound: impl Fn(HeapId) -> bool) -> u64 {
-            let packing = self.heaps.pack(&self.slabs, is_sound).unwrap();
-            let moves = self.heaps.adopt(packing, &mut self.slabs);
+            let packing = self.heaps.pack(None, &self.slabs, is_sound).unwrap();
+            let (moves, _) = self.heaps.adopt(packing, &mut self.slabs);
             for Move { from, to, len } in &moves {
                 assert!(from.0 != to.0 || to.1 < from.1, "a slide goes down");
                 let (start, end) = ((from.1 / 256) as usize, ((from.1 + len) / 256) as usize);
@@ -342,6 +358,13 @@ mod tests {
         world.pack(|_| true);
         // 65,536 bytes less two guards, less 31 slabs of 1,024: the allocator rounds such a request up by at most 1/8.
         let free = (64 << 10) - 512 - 31 * 1024;
+        let made = |size_bytes| {
+            let wanted = Wanted { size_bytes, alignment: 256, class: HeapClass::Working };
+            world.heaps.pack(Some(wanted), &world.slabs, |_| true).unwrap().made
+        };
+        assert!(made(free + 256).is_none());
+        let exact = made(free).unwrap();
+        assert_eq!((exact.offset, exact.fresh_from), (256 + 31 * 1024, 256 + 63 * 1024), "what was used is not fresh");
         assert!(world.heaps.place(free + 256, 256, HeapClass::Working).is_none());
         assert!(world.heaps.place(free / 9 * 8 / 256 * 256, 256, HeapClass::Working).is_some());
     }
