@@ -84,7 +84,7 @@ function withoutPaths() {
 }
 
 async function crateToWasm() {
-  const args = ["build", "--lib", "--target", "wasm32-unknown-unknown", "--profile", "web", "--features", "npm"];
+  const args = ["build", "--lib", "--target", "wasm32-unknown-unknown", "--profile", "web", "--no-default-features", "--features", "npm"];
   const check = await run("cargo", [...args, "--color", "never"], {
     env: { CARGO_ENCODED_RUSTFLAGS: withoutPaths().join("\x1f") },
     lines: (line) => {

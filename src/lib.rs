@@ -60,6 +60,14 @@ pub mod host_array;
 pub mod node;
 pub mod sorted_map;
 
+// What a program in index notation means, and how it is computed.
+#[cfg(feature = "notation")]
+pub mod loops;
+#[cfg(feature = "notation")]
+pub mod notation;
+#[cfg(feature = "notation")]
+pub mod schedule;
+
 // Where its bytes will live.
 pub mod slab;
 
@@ -87,7 +95,7 @@ pub mod backend;
 #[cfg(target_arch = "wasm32")]
 pub mod web;
 
-pub use backend::compile::Code;
+pub use backend::compile::{Code, Source};
 pub use backend::forecast::Forecast;
 pub use backend::merge::Landing;
 pub use backend::routine::Routine;
@@ -105,6 +113,8 @@ pub use error::{Error, ErrorKind, Result};
 pub use event::Event;
 pub use host_array::Element;
 pub use node::{MemoryMode, NodeId, TensorNode};
+#[cfg(feature = "notation")]
+pub use notation::spec::ProgramSpec;
 pub use slab::block::{Block, Span};
 pub use slab::loc::{BufferLoc, PoolId};
 pub use slab::report::MemoryReport;

@@ -1,74 +1,164 @@
-//! Compiling: context-free. Codes with the same text for the same kinds of tensors share one pipeline.
+//! Compiling: context-free. Kernels with the same text for the same kinds of tensors share one pipeline.
 
 use std::fmt;
 use std::sync::Arc;
 
+use crate::backend::join::join_all;
 use crate::backend::nodes::{CodeNodes, LinkPlan};
 use crate::context::Context;
 use crate::device::{Device, DeviceId};
 use crate::driver::Driver;
+use crate::driver::maybe_send::{MaybeSend, MaybeSync};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::TensorNode;
+#[cfg(feature = "notation")]
+use crate::notation::spec::ProgramSpec;
 use crate::wgsl::check::check;
 use crate::wgsl::spec::KernelSpec;
 
-/// A compiled kernel, free of any context. Cheap to clone.
+/// Compiled kernels that run one after the other, free of any context. Cheap to clone.
 pub struct Code<D: Driver> {
     inner: Arc<Inner<D>>,
 }
 
 struct Inner<D: Driver> {
-    spec: Arc<KernelSpec>,
-    kernel: Arc<D::Kernel>,
+    parts: Parts,
+    kernels: Vec<Arc<D::Kernel>>,
     device_id: DeviceId,
     nodes: CodeNodes,
 }
 
+/// What a code is made of.
+pub(crate) struct Parts {
+    pub(crate) name: String,
+    /// The names of the integers that each run gives, in order: those of every kernel.
+    pub(crate) statics: Vec<String>,
+    /// The kernels, which run one after the other.
+    pub(crate) specs: Vec<Arc<KernelSpec>>,
+    /// Nodes that linking may create although they are read first.
+    pub(crate) created: Vec<TensorNode>,
+    /// The nodes by their names.
+    pub(crate) names: Vec<(String, TensorNode)>,
+    /// What the statics must satisfy.
+    pub(crate) admits: Option<Box<dyn Admits>>,
+}
+
+/// What the values of statics must satisfy.
+pub(crate) trait Admits: MaybeSend + MaybeSync {
+    /// Refuses values with which an access would leave its tensor.
+    fn check(&self, values: &[i32]) -> Result<()>;
+}
+
+/// A raw kernel or a program: what a device compiles.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A raw kernel.
+    Kernel(KernelSpec),
+    /// A program in index notation.
+    #[cfg(feature = "notation")]
+    Program(ProgramSpec),
+}
+
+impl From<KernelSpec> for Source {
+    fn from(spec: KernelSpec) -> Self {
+        Source::Kernel(spec)
+    }
+}
+
+#[cfg(feature = "notation")]
+impl From<ProgramSpec> for Source {
+    fn from(spec: ProgramSpec) -> Self {
+        Source::Program(spec)
+    }
+}
+
 impl<D: Driver> Device<D> {
-    /// Compiles a raw kernel.
+    /// Compiles a program in index notation, or a raw kernel.
     ///
     /// # Errors
+    /// `NotationSyntax` for a program that is not well formed, and `UnknownNode`, `DuplicateNode`, `ShapeMismatch`,
+    /// `DTypeMismatch` or `KernelInterface` for one that has no meaning, each with line, column and excerpt. For a raw kernel
     /// `KernelSyntax` with line, column and excerpt of the author's text; `KernelInterface` for declarations that do
-    /// not fit the text; `LimitExceeded`; `PipelineRejected`; `Unsupported` on a driver that cannot execute WGSL;
+    /// not fit the text; `PipelineRejected`; `Unsupported` on a driver that cannot execute WGSL. `LimitExceeded`,
     /// `DeviceLost`.
-    pub async fn compile(&self, spec: KernelSpec) -> Result<Code<D>> {
+    pub async fn compile(&self, source: impl Into<Source>) -> Result<Code<D>> {
+        match source.into() {
+            Source::Kernel(spec) => self.compile_kernel(spec).await,
+            #[cfg(feature = "notation")]
+            Source::Program(spec) => self.compile_program(spec).await,
+        }
+    }
+
+    async fn compile_kernel(&self, spec: KernelSpec) -> Result<Code<D>> {
         let named = |error: Error| error.context(format_args!("compile \"{}\"", spec.name));
         check(&spec, self.limits()).map_err(named)?;
-        let spec = Arc::new(spec.clone());
-        let kernel = D::compile(self.runner(), self.dev(), spec.clone()).await.map_err(named)?;
-        let kernel = Arc::new(kernel);
-        let nodes = CodeNodes::new(&spec);
-        let inner = Arc::new(Inner { spec, kernel, device_id: self.device_id(), nodes });
-        Ok(Code { inner })
+        let parts = Parts {
+            name: spec.name.clone(),
+            statics: spec.statics.clone(),
+            created: Vec::new(),
+            names: spec.tensors.iter().map(|tensor| (tensor.name.clone(), tensor.node.clone())).collect(),
+            admits: None,
+            specs: vec![Arc::new(spec.clone())],
+        };
+        self.compile_parts(parts).await.map_err(named)
+    }
+
+    /// Compiles kernels that run one after the other, concurrently.
+    pub(crate) async fn compile_parts(&self, parts: Parts) -> Result<Code<D>> {
+        let compiling = parts.specs.iter().map(|spec| D::compile(self.runner(), self.dev(), spec.clone())).collect();
+        let compiled = join_all(compiling).await.into_iter().map(|kernel| kernel.map(Arc::new));
+        let kernels = compiled.collect::<Result<Vec<_>>>()?;
+        let nodes = CodeNodes::new(&parts.specs, &parts.created);
+        Ok(Code { inner: Arc::new(Inner { parts, kernels, device_id: self.device_id(), nodes }) })
     }
 }
 
 impl<D: Driver> Code<D> {
-    /// The kernel's name.
+    /// The name that it was compiled under.
     pub fn name(&self) -> &str {
-        &self.inner.spec.name
+        &self.inner.parts.name
     }
 
-    /// What was compiled.
-    pub fn spec(&self) -> &KernelSpec {
-        &self.inner.spec
+    /// The kernels, in the order in which they run.
+    pub fn specs(&self) -> impl Iterator<Item = &KernelSpec> {
+        self.inner.parts.specs.iter().map(|spec| &**spec)
     }
 
-    /// The node behind a tensor's name.
+    /// The names of the integers that each run gives, in order.
+    pub fn statics(&self) -> &[String] {
+        &self.inner.parts.statics
+    }
+
+    /// Refuses values of the statics with which an access would leave its tensor.
+    pub(crate) fn check_statics(&self, values: &[i32]) -> Result<()> {
+        self.inner.parts.admits.as_ref().map_or(Ok(()), |admits| admits.check(values))
+    }
+
+    /// The node behind a name of the program, or of a tensor of the kernel.
     ///
     /// # Errors
     /// `UnknownNode`, naming the tensors that there are.
     pub fn node(&self, name: &str) -> Result<&TensorNode> {
-        let tensors = &self.inner.spec.tensors;
-        tensors.iter().find(|tensor| tensor.name == name).map(|tensor| &tensor.node).ok_or_else(|| {
-            let names: Vec<_> = tensors.iter().map(|tensor| tensor.name.as_str()).collect();
+        let names = &self.inner.parts.names;
+        names.iter().find(|(known, _)| known == name).map(|(_, node)| node).ok_or_else(|| {
+            let names: Vec<_> = names.iter().map(|(name, _)| name.as_str()).collect();
             let message = format!("code \"{}\" has no tensor \"{name}\"; it has {}", self.name(), names.join(", "));
             Error::new(ErrorKind::UnknownNode, message)
         })
     }
 
-    pub(crate) fn kernel(&self) -> &Arc<D::Kernel> {
-        &self.inner.kernel
+    /// The node that is read from the merge buffer.
+    pub(crate) fn merge_input(&self) -> Option<&TensorNode> {
+        self.specs().find_map(KernelSpec::merge_input)
+    }
+
+    /// The kernels, in the order in which they run.
+    pub(crate) fn kernels(&self) -> impl Iterator<Item = (&KernelSpec, &Arc<D::Kernel>)> {
+        self.specs().zip(&self.inner.kernels)
+    }
+
+    pub(crate) fn kernel_count(&self) -> usize {
+        self.inner.parts.specs.len()
     }
 
     pub(crate) fn device_id(&self) -> DeviceId {
@@ -82,7 +172,7 @@ impl<D: Driver> Code<D> {
     /// What linking this code into that context creates.
     pub(crate) fn link_plan(&self, context: &Context<D>) -> Result<Arc<LinkPlan>> {
         let device = context.device();
-        let planned = self.nodes().link_plan(self.spec(), context.ctx_buffers(), device.limits().plan());
+        let planned = self.nodes().link_plan(&self.inner.parts.specs, context.ctx_buffers(), device.limits().plan());
         planned.map_err(
             |error| if error.kind() == ErrorKind::LimitExceeded { error.context(device.name()) } else { error },
         )
@@ -97,6 +187,6 @@ impl<D: Driver> Clone for Code<D> {
 
 impl<D: Driver> fmt::Debug for Code<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Code({:?}, {:?})", self.name(), self.inner.kernel)
+        write!(f, "Code({:?}, {:?})", self.name(), self.inner.kernels)
     }
 }

@@ -2,6 +2,7 @@
 //! are the delta: they are created in slabs of the routine's context, filled with zeros.
 
 use crate::backend::compile::Code;
+use crate::backend::join::join_all;
 use crate::backend::merge::{MERGE_LOC, check_merge_node};
 use crate::backend::routine::{Place, Routine, Work};
 use crate::context::Context;
@@ -31,25 +32,29 @@ impl<D: Driver> Context<D> {
             let (segment, offset) = (*places.next()?)?;
             child.own_pool(segment).map(|pool_id| BufferLoc { pool_id, offset })
         };
-        let linked = child.link_kernel(code, created).await.map_err(named)?;
-        Ok(Routine::new(child, Work::Kernel { code: code.clone(), linked }, place))
+        let linked = child.link_kernels(code, created).await.map_err(named)?;
+        Ok(Routine::new(child, Work::Kernels { code: code.clone(), linked }, place))
     }
 
-    /// Links a kernel whose nodes are all in this context, but for those whose location `known` gives. It is asked for
-    /// each tensor in order.
-    pub(crate) async fn link_kernel(
+    /// Links the kernels of a code whose nodes are all in this context, but for those whose location `known` gives. It is
+    /// asked for each tensor in order.
+    pub(crate) async fn link_kernels(
         &self,
         code: &Code<D>,
         mut known: impl FnMut(&KernelTensor) -> Option<BufferLoc>,
-    ) -> Result<D::Linked> {
+    ) -> Result<Vec<D::Linked>> {
         self.check_live()?;
-        let locate = |tensor: &KernelTensor| match known(tensor) {
-            _ if tensor.merged => Ok(MERGE_LOC),
-            Some(loc) => Ok(loc),
-            None => self.require(&tensor.node),
-        };
-        let locs = code.spec().tensors.iter().map(locate).collect::<Result<Vec<_>>>()?;
-        D::link(self.device().runner(), code.kernel(), locs).await
+        let mut linking = Vec::with_capacity(code.kernel_count());
+        for (spec, kernel) in code.kernels() {
+            let locate = |tensor: &KernelTensor| match known(tensor) {
+                _ if tensor.merged => Ok(MERGE_LOC),
+                Some(loc) => Ok(loc),
+                None => self.require(&tensor.node),
+            };
+            let locs = spec.tensors.iter().map(locate).collect::<Result<Vec<_>>>()?;
+            linking.push(D::link(self.device().runner(), kernel, locs));
+        }
+        join_all(linking).await.into_iter().collect()
     }
 
     /// Refuses a code of another device.
@@ -64,5 +69,5 @@ impl<D: Driver> Context<D> {
 
 /// Refuses a code that merges another node than the one that the context's merge buffer will hold.
 pub(crate) fn check_merge_input<D: Driver>(context: &Context<D>, code: &Code<D>) -> Result<()> {
-    code.spec().merge_input().map_or(Ok(()), |node| check_merge_node(context, node))
+    code.merge_input().map_or(Ok(()), |node| check_merge_node(context, node))
 }

@@ -8,5 +8,7 @@ mod join;
 mod link;
 pub mod merge;
 mod nodes;
+#[cfg(feature = "notation")]
+mod program;
 pub mod routine;
 pub mod sequence;

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::context::CtxBuffers;
-use crate::context::allocate::Delta;
+use crate::context::allocate::{Delta, Local};
 use crate::context::lineage::Touched;
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::{MemoryMode, NodeId, TensorNode};
@@ -36,12 +36,37 @@ impl InOut {
     }
 }
 
+/// A node of a code.
+#[derive(Debug)]
+pub(crate) struct CodeNode {
+    /// The tensor that names it first.
+    tensor: KernelTensor,
+    /// How a tensor that writes it is declared.
+    written_as: Option<Access>,
+    is_read: bool,
+    /// Whether linking may create it wherever it is read first.
+    is_created: bool,
+    /// The first and the last kernel that use it.
+    first: usize,
+    last: usize,
+}
+
+impl CodeNode {
+    pub(crate) fn node(&self) -> &TensorNode {
+        &self.tensor.node
+    }
+
+    pub(crate) fn is_local(&self) -> bool {
+        self.node().mode() == MemoryMode::Local
+    }
+}
+
 /// The nodes of a code.
 #[derive(Debug)]
 pub(crate) struct CodeNodes {
     pub(crate) in_out: InOut,
-    /// The tensors that are the first to name their node, in order; not the merge buffer's.
-    firsts: Vec<u32>,
+    /// Each node once, in the order in which the tensors name them; not the merge buffer's.
+    distinct: Vec<CodeNode>,
     /// How the code was linked last: mostly the next link is the same.
     last_link: Mutex<Option<Arc<LinkPlan>>>,
 }
@@ -49,107 +74,124 @@ pub(crate) struct CodeNodes {
 /// What a link creates, planned.
 #[derive(Debug)]
 pub(crate) struct LinkPlan {
-    /// The tensors whose nodes are created.
+    /// The positions of the nodes that are created.
     missing: Vec<u32>,
     pub(crate) delta: Delta,
-    /// For each tensor, where it will be in the slabs of the delta.
+    /// For each tensor of each kernel, where it will be in the slabs of the delta.
     pub(crate) places: Vec<Option<(u32, u64)>>,
 }
 
-/// The nodes of the tensors that match, each once, and which tensors name them first.
-fn distinct(spec: &KernelSpec, wanted: impl Fn(&KernelTensor) -> bool) -> (Vec<TensorNode>, Vec<u32>) {
-    let mut seen: SortedMap<NodeId, ()> = SortedMap::new();
-    let (mut nodes, mut firsts) = (Vec::new(), Vec::new());
-    for (index, tensor) in spec.tensors.iter().enumerate() {
-        if !tensor.merged && wanted(tensor) && seen.insert(tensor.node.id(), ()).is_none() {
-            nodes.push(tensor.node.clone());
-            firsts.push(index as u32);
-        }
-    }
-    (nodes, firsts)
-}
-
 impl CodeNodes {
-    pub(crate) fn new(spec: &KernelSpec) -> Self {
-        let (inputs, _) = distinct(spec, |tensor| tensor.access.reads());
-        let (outputs, _) = distinct(spec, |tensor| tensor.access.writes());
-        let (_, firsts) = distinct(spec, |_| true);
-        Self { in_out: InOut::new(inputs, outputs), firsts, last_link: Mutex::default() }
+    /// The nodes of kernels that run one after the other. `created` are nodes that linking may create although they are
+    /// read first.
+    pub(crate) fn new(kernels: &[Arc<KernelSpec>], created: &[TensorNode]) -> Self {
+        let mut position_of: SortedMap<NodeId, usize> = SortedMap::new();
+        let mut distinct: Vec<CodeNode> = Vec::new();
+        for (index, kernel) in kernels.iter().enumerate() {
+            for tensor in kernel.tensors.iter().filter(|tensor| !tensor.merged) {
+                let position = position_of.get(&tensor.node.id()).copied().unwrap_or_else(|| {
+                    position_of.insert(tensor.node.id(), distinct.len());
+                    distinct.push(CodeNode {
+                        tensor: tensor.clone(),
+                        written_as: None,
+                        is_read: false,
+                        is_created: created.contains(&tensor.node),
+                        first: index,
+                        last: index,
+                    });
+                    distinct.len() - 1
+                });
+                let Some(node) = distinct.get_mut(position) else { continue };
+                node.is_read |= tensor.access.reads();
+                node.last = index;
+                if tensor.access.writes() && node.written_as.is_none() {
+                    node.written_as = Some(tensor.access);
+                }
+            }
+        }
+        let of = |wanted: fn(&CodeNode) -> bool| {
+            distinct.iter().filter(|node| wanted(node)).map(|node| node.node().clone()).collect()
+        };
+        let in_out = InOut::new(of(|node| node.is_read), of(|node| node.written_as.is_some()));
+        Self { in_out, distinct, last_link: Mutex::default() }
     }
 
-    /// The tensors whose nodes linking must create, where `has` says what is there: those that are only written.
+    /// The positions of the nodes that linking must create, where `has` says what is there: those that are written before
+    /// they are read.
     ///
     /// # Errors
-    /// `UnknownNode` for a node that is read, and not there; `KernelInterface` for a constant that is written.
-    pub(crate) fn missing(&self, spec: &KernelSpec, has: impl Fn(&TensorNode) -> bool) -> Result<Vec<u32>> {
-        if let Some(tensor) = spec.tensors.iter().find(|tensor| tensor.node.mode() == MemoryMode::Virtual) {
-            return Err(virtual_tensor(tensor));
-        }
-        // Before anything is allocated: a constant that was created here would stay with the device, as zeros.
-        let is_refused = |tensor: &&KernelTensor| tensor.access.writes() && tensor.node.mode() == MemoryMode::Constant;
-        if let Some(tensor) = spec.tensors.iter().find(is_refused) {
-            return Err(written_constant(tensor));
-        }
+    /// `UnknownNode` for a node that is read, and not there; `KernelInterface` for a constant that is written, or a node
+    /// that no kernel can have.
+    pub(crate) fn missing(&self, has: impl Fn(&TensorNode) -> bool) -> Result<Vec<u32>> {
         let mut missing = Vec::new();
-        for &index in &self.firsts {
-            let Some(tensor) = spec.tensors.get(index as usize) else { continue };
+        for (position, code_node) in self.distinct.iter().enumerate() {
+            let CodeNode { tensor, written_as, is_created, .. } = code_node;
+            let mode = tensor.node.mode();
+            // Before anything is allocated: a constant that was created here would stay with the device, as zeros.
+            match (mode, written_as) {
+                (MemoryMode::Virtual, _) => return Err(virtual_tensor(tensor)),
+                (MemoryMode::Constant, Some(access)) => return Err(written_constant(tensor, *access)),
+                _ => {}
+            }
             if has(&tensor.node) {
                 continue;
             }
-            let is_local = tensor.node.mode() == MemoryMode::Local;
-            let is_made = tensor.access == Access::Write || is_local && tensor.access != Access::Read;
+            let is_local = mode == MemoryMode::Local;
+            let is_made = tensor.access == Access::Write || *is_created || is_local && tensor.access != Access::Read;
             if !is_made {
                 return Err(not_there(tensor));
             }
             if is_local && tensor.node.base().is_some() {
                 return Err(local_view(tensor));
             }
-            missing.push(index);
+            missing.push(position as u32);
         }
         Ok(missing)
+    }
+
+    /// The node at a position.
+    pub(crate) fn at(&self, position: u32) -> Option<&CodeNode> {
+        self.distinct.get(position as usize)
+    }
+
+    /// The local nodes, with the first and the last kernel that use each.
+    pub(crate) fn locals(&self) -> impl Iterator<Item = Local<'_>> {
+        self.distinct.iter().filter(|node| node.is_local()).map(|node| (node.node(), node.first, node.last))
     }
 
     /// The plan of a link into a context with those nodes: the last one, if it was for the same nodes.
     pub(crate) fn link_plan(
         &self,
-        spec: &KernelSpec,
+        kernels: &[Arc<KernelSpec>],
         buffers: &CtxBuffers,
         limits: PlanLimits,
     ) -> Result<Arc<LinkPlan>> {
-        let missing = self.missing(spec, |node| buffers.contains(node))?;
+        let missing = self.missing(|node| buffers.contains(node))?;
         let mut last_link = self.last_link.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(plan) = last_link.as_ref().filter(|plan| plan.missing == missing) {
             return Ok(plan.clone());
         }
-        let (locals, kept): (Vec<_>, Vec<_>) =
-            nodes_of(spec, &missing).partition(|node| node.mode() == MemoryMode::Local);
-        // They are all needed at once.
-        let locals: Vec<_> = locals.into_iter().map(|node| (node, 0, 0)).collect();
+        let kept: Vec<_> =
+            missing.iter().filter_map(|&at| self.at(at)).filter(|node| !node.is_local()).map(CodeNode::node).collect();
+        let locals: Vec<_> = self.locals().collect();
         let delta = Delta::plan(&kept, &locals, limits)?;
         let place = |tensor: &KernelTensor| if tensor.merged { None } else { delta.place_of(&tensor.node) };
-        let places = spec.tensors.iter().map(place).collect();
+        let places = kernels.iter().flat_map(|kernel| kernel.tensors.iter().map(place)).collect();
         let plan = Arc::new(LinkPlan { missing, delta, places });
         *last_link = Some(plan.clone());
         Ok(plan)
     }
-}
 
-impl LinkPlan {
-    /// The nodes that are created, in the order of the declarations.
-    pub(crate) fn created<'a>(&'a self, spec: &'a KernelSpec) -> impl Iterator<Item = &'a TensorNode> {
-        nodes_of(spec, &self.missing)
+    /// The nodes that a link creates, in the order of the declarations.
+    pub(crate) fn created<'a>(&'a self, plan: &'a LinkPlan) -> impl Iterator<Item = &'a TensorNode> {
+        plan.missing.iter().filter_map(|&position| self.at(position)).map(CodeNode::node)
     }
 }
 
-/// The nodes of those tensors.
-pub(crate) fn nodes_of<'a>(spec: &'a KernelSpec, tensors: &'a [u32]) -> impl Iterator<Item = &'a TensorNode> {
-    tensors.iter().filter_map(|&index| spec.tensors.get(index as usize)).map(|tensor| &tensor.node)
-}
-
-fn written_constant(tensor: &KernelTensor) -> Error {
+fn written_constant(tensor: &KernelTensor, access: Access) -> Error {
     let message = format!(
-        "the kernel declares {} as {}, but it is a constant; declare it read, or make the node OnDevice",
-        tensor.node, tensor.access
+        "the kernel declares {} as {access}, but it is a constant; declare it read, or make the node OnDevice",
+        tensor.node
     );
     Error::new(ErrorKind::KernelInterface, message)
 }

@@ -35,8 +35,8 @@ struct Inner<D: Driver> {
 
 /// What a routine does.
 pub(crate) enum Work<D: Driver> {
-    /// Runs a kernel.
-    Kernel { code: Code<D>, linked: D::Linked },
+    /// Runs kernels, one after the other.
+    Kernels { code: Code<D>, linked: Vec<D::Linked> },
     /// Copies a node from a context of this or another device; `merged` is the node if it goes into the merge buffer. The source is kept alive.
     Copy { source: Context<D>, from: BufferLoc, to: BufferLoc, len_bytes: u64, merged: Option<TensorNode> },
 }
@@ -88,7 +88,7 @@ impl<D: Driver> Routine<D> {
     pub(crate) fn new(context: Context<D>, work: Work<D>, place: Place) -> Self {
         let Place { mark, deps, in_out } = place;
         let merge_input = match &work {
-            Work::Kernel { code, .. } => code.spec().merge_input().cloned(),
+            Work::Kernels { code, .. } => code.merge_input().cloned(),
             Work::Copy { .. } => None,
         };
         let free = AtomicBool::new(deps.is_empty());
@@ -135,7 +135,7 @@ impl<D: Driver> Routine<D> {
     /// The code that was linked; `None` for a copy.
     pub fn code(&self) -> Option<&Code<D>> {
         match &self.inner.work {
-            Work::Kernel { code, .. } => Some(code),
+            Work::Kernels { code, .. } => Some(code),
             Work::Copy { .. } => None,
         }
     }
@@ -147,7 +147,7 @@ impl<D: Driver> Routine<D> {
 
     /// The names of the integers that [`Routine::run_with`] wants, in order.
     pub fn bindings(&self) -> &[String] {
-        self.code().map_or(&[], |code| &code.spec().statics)
+        self.code().map_or(&[], Code::statics)
     }
 
     /// The nodes that the routine looks at, the merge buffer's aside.
@@ -163,7 +163,7 @@ impl<D: Driver> Routine<D> {
     /// How the tensors are bound, and why.
     pub fn explain(&self) -> String {
         match &self.inner.work {
-            Work::Kernel { linked, .. } => D::explain(linked),
+            Work::Kernels { linked, .. } => linked.iter().map(D::explain).collect::<Vec<_>>().join("\n"),
             Work::Copy { from, to, len_bytes, .. } => format!("copy of {len_bytes} bytes from {from} to {to}"),
         }
     }
@@ -219,12 +219,19 @@ impl<D: Driver> Routine<D> {
         let Inner { context, work, mark, merge_input, .. } = &*self.inner;
         context.check_live()?;
         self.check_deps()?;
+        self.code().map_or(Ok(()), |code| code.check_statics(statics))?;
         let device = context.device();
         if let Some(node) = merge_input {
             device.check_merge_buffer(node)?;
         }
         let event = match work {
-            Work::Kernel { linked, .. } => D::run(device.runner(), linked, statics)?,
+            Work::Kernels { linked, .. } => {
+                let mut last = None;
+                for linked in linked {
+                    last = Some(D::run(device.runner(), linked, statics)?);
+                }
+                last.unwrap_or_else(|| D::all_work(device.runner()))
+            }
             Work::Copy { source, from, to, len_bytes, merged } => {
                 source.check_live()?;
                 let event = if source.device() == device {

@@ -33,6 +33,10 @@ pub fn module_text(spec: &KernelSpec, pattern: &Pattern) -> String {
     if spec.tensors.iter().any(is_f16) {
         out.push_str(F16_BITS);
     }
+    let is_atomic_f32 = |tensor: &KernelTensor| tensor.node.dtype() == DType::F32 && tensor.access == Access::Atomic;
+    if spec.tensors.iter().any(is_atomic_f32) {
+        out.push_str(NAN);
+    }
     for (index, name) in spec.statics.iter().enumerate() {
         let word = param_word(spec.tensors.len() + index);
         let _ = writeln!(out, "fn static_{name}() -> i32 {{ return bitcast<i32>({word}); }}");
@@ -56,6 +60,8 @@ const F16_BITS: &str = "fn wgslab_f16(v: f32) -> u32 {
   return sign | ((a + 0xfffu + ((a >> 13u) & 1u) - 0x38000000u) >> 13u);
 }
 ";
+
+const NAN: &str = "fn wgslab_nan(v: f32) -> bool { return (bitcast<u32>(v) & 0x7fffffffu) > 0x7f800000u; }\n";
 
 /// What a binding is declared as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,9 +137,18 @@ fn tensor_accessors(out: &mut String, tensor: &KernelTensor, word: usize, bindin
         );
     }
     if *access == Access::Atomic {
-        for (verb, function, operator) in
-            [("add", "atomicAdd", "a + v"), ("max", "atomicMax", "max(a, v)"), ("min", "atomicMin", "min(a, v)")]
-        {
+        // The other operand of a NaN.
+        let (larger, smaller) = if dtype == DType::F32 {
+            ("select(a, v, v > a || wgslab_nan(a))", "select(a, v, v < a || wgslab_nan(a))")
+        } else {
+            ("max(a, v)", "min(a, v)")
+        };
+        for (verb, function, operator) in [
+            ("add", "atomicAdd", "a + v"),
+            ("mul", "", "a * v"),
+            ("max", "atomicMax", larger),
+            ("min", "atomicMin", smaller),
+        ] {
             let body = atomic_body(dtype, &heap, verb, function, operator);
             let _ = writeln!(
                 out,
@@ -202,7 +217,7 @@ fn store_statement(dtype: DType, heap: &str, kind: BindingType) -> String {
 
 fn atomic_body(dtype: DType, heap: &str, verb: &str, function: &str, operator: &str) -> String {
     match (dtype, verb) {
-        (DType::U32, _) => format!("return {function}(&{heap}[e], v);"),
+        (DType::U32, "add" | "max" | "min") => format!("return {function}(&{heap}[e], v);"),
         (DType::I32, "add") => format!("return bitcast<i32>({function}(&{heap}[e], bitcast<u32>(v)));"),
         // The heap is unsigned words: everything else exchanges until nobody came between.
         _ => {

@@ -4,5 +4,9 @@
 pub mod accessors;
 pub mod bind_plan;
 pub mod check;
+#[cfg(feature = "notation")]
+pub mod emit;
+#[cfg(feature = "notation")]
+pub mod math;
 pub mod spec;
 pub mod twin;

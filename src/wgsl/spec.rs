@@ -2,10 +2,14 @@
 
 use std::fmt;
 use std::str::FromStr;
+#[cfg(feature = "notation")]
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::error::{Error, ErrorKind, Result};
+#[cfg(feature = "notation")]
+use crate::loops::ir::{BufferIndex, Loops};
 use crate::node::TensorNode;
 use crate::wgsl::twin::{HostTwin, TwinArgs};
 
@@ -19,7 +23,7 @@ pub enum Access {
     Write,
     /// `load_x` and `store_x`.
     ReadWrite,
-    /// As `ReadWrite`, and `atomic_add_x`, `atomic_max_x`, `atomic_min_x`; for `f32`, `i32` and `u32`.
+    /// As `ReadWrite`, and `atomic_add_x`, `atomic_mul_x`, `atomic_max_x`, `atomic_min_x`; for `f32`, `i32` and `u32`.
     Atomic,
 }
 
@@ -100,6 +104,19 @@ pub struct KernelSpec {
     pub grid: [u32; 3],
     /// What the host driver does in its place.
     pub twin: Option<HostTwin>,
+    /// The loop nest that the text was made from, which the host driver runs in its place.
+    #[cfg(feature = "notation")]
+    pub(crate) nest: Option<NestOf>,
+}
+
+/// A nest of a program, and the buffers that the tensors of its kernel are.
+#[cfg(feature = "notation")]
+#[derive(Clone, Debug)]
+pub(crate) struct NestOf {
+    pub(crate) loops: Arc<Loops>,
+    pub(crate) nest: usize,
+    /// Per tensor of the kernel.
+    pub(crate) buffers: Vec<BufferIndex>,
 }
 
 impl KernelSpec {
@@ -112,6 +129,8 @@ impl KernelSpec {
             statics: Vec::new(),
             grid: [1, 1, 1],
             twin: None,
+            #[cfg(feature = "notation")]
+            nest: None,
         }
     }
 

@@ -118,7 +118,7 @@ fn what_belongs_to_another_device_or_driver() {
     let parts = ["compiled for another device than gpu:0:", "compile it there"];
     says(pollster::block_on(there.link(routine.code().unwrap())), ErrorKind::KernelInterface, &parts);
     let host = host::open(host::OpenOptions::default()).unwrap();
-    let spec = routine.code().unwrap().spec().clone();
+    let spec = routine.code().unwrap().specs().next().unwrap().clone();
     let parts = ["compile \"increment\"", "host driver cannot execute raw WGSL", "open the gpu driver"];
     says(pollster::block_on(host.compile(spec)), ErrorKind::Unsupported, &parts);
 }

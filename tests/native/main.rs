@@ -6,6 +6,8 @@
 #[allow(dead_code)]
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../emit/mod.rs"]
+mod emit;
 
 mod across;
 mod batch;
@@ -17,6 +19,7 @@ mod compact;
 mod contexts;
 mod cycles;
 mod deps;
+mod emitted;
 mod errors;
 mod layering;
 mod loss;
@@ -25,6 +28,7 @@ mod merge;
 mod model;
 mod modes;
 mod planner;
+mod programs;
 mod recycle;
 mod registry;
 mod runner;

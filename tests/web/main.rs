@@ -5,8 +5,11 @@
 #[allow(dead_code)]
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../emit/mod.rs"]
+mod emit;
 
 mod cycles;
+mod emitted;
 mod model;
 
 use common::builtins::{check_casts, check_copies, check_fills};

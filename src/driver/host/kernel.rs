@@ -1,18 +1,29 @@
-//! Raw kernels on the host driver: their twins.
+//! Kernels on the host driver: the nests of programs, and the twins of raw kernels.
 
 use std::sync::Arc;
 
+#[cfg(feature = "notation")]
+use crate::driver::host::nest::NestCode;
 use crate::driver::host::pools::Pools;
 use crate::error::{Error, ErrorKind, Result};
 use crate::slab::loc::BufferLoc;
 use crate::wgsl::spec::KernelSpec;
+#[cfg(feature = "notation")]
+use crate::wgsl::spec::NestOf;
 use crate::wgsl::twin::{HostTwin, TwinArgs, TwinMemory};
 
-/// A kernel with a twin.
+/// A kernel with what is done in its place.
 #[derive(Debug)]
 pub struct HostKernel {
     spec: Arc<KernelSpec>,
-    twin: HostTwin,
+    body: Body,
+}
+
+#[derive(Debug)]
+enum Body {
+    #[cfg(feature = "notation")]
+    Nest(NestCode),
+    Twin(HostTwin),
 }
 
 /// A kernel linked to locations.
@@ -23,8 +34,14 @@ pub struct HostLinked {
 }
 
 pub(super) fn compile(spec: Arc<KernelSpec>) -> Result<HostKernel> {
+    #[cfg(feature = "notation")]
+    if let Some(NestOf { loops, nest, buffers }) = &spec.nest {
+        let nest = loops.nests.get(*nest).ok_or_else(|| Error::bug("a kernel of a nest that is not there"))?;
+        let body = Body::Nest(NestCode::compile(loops, nest, buffers)?);
+        return Ok(HostKernel { spec, body });
+    }
     match spec.twin.clone() {
-        Some(twin) => Ok(HostKernel { spec, twin }),
+        Some(twin) => Ok(HostKernel { spec, body: Body::Twin(twin) }),
         None => Err(Error::new(
             ErrorKind::Unsupported,
             "the host driver cannot execute raw WGSL; give the kernel a host twin, or open the gpu driver (a software \
@@ -42,7 +59,28 @@ pub(super) fn link(pools: &Pools, kernel: &Arc<HostKernel>, locs: Vec<BufferLoc>
 
 impl HostLinked {
     pub(super) fn explain(&self) -> String {
-        format!("host twin over {} tensors", self.locs.len())
+        let body = match self.kernel.body {
+            #[cfg(feature = "notation")]
+            Body::Nest(_) => "loop nest",
+            Body::Twin(_) => "host twin",
+        };
+        format!("{body} over {} tensors", self.locs.len())
+    }
+
+    /// Runs the nest of a program in place; false for a kernel with a twin.
+    #[cfg(feature = "notation")]
+    pub(super) fn run_nest(&self, pools: &mut Pools, statics: &[i32]) -> Result<bool> {
+        let Body::Nest(code) = &self.kernel.body else { return Ok(false) };
+        let values = {
+            let tensors = self.kernel.spec.tensors.iter().zip(&self.locs);
+            let memory: Result<Vec<&[u8]>> = tensors
+                .map(|(tensor, loc)| pools.range(*loc, tensor.node.size_bytes()).map_err(|e| e.context(&tensor.node)))
+                .collect();
+            code.values(&memory?, statics)
+        };
+        let (loc, node) = (self.locs[code.target()], &self.kernel.spec.tensors[code.target()].node);
+        code.store(&values, pools.range_mut(loc, node.size_bytes())?);
+        Ok(true)
     }
 
     /// Copies of the tensors, for the twin to work on.
@@ -57,7 +95,13 @@ impl HostLinked {
 
     /// Runs the twin on them. No lock is held: the twin may look at its own device.
     pub(super) fn call(&self, memory: &mut Copies, statics: &[i32]) -> Result<()> {
-        let HostKernel { spec, twin } = &*self.kernel;
+        let HostKernel { spec, body } = &*self.kernel;
+        #[cfg_attr(not(feature = "notation"), allow(clippy::infallible_destructuring_match))]
+        let twin = match body {
+            Body::Twin(twin) => twin,
+            #[cfg(feature = "notation")]
+            Body::Nest(_) => return Ok(()),
+        };
         if spec.grid.contains(&0) {
             return Ok(());
         }

@@ -4,7 +4,11 @@
 //! kernel runs here by its host twin, and one without is refused when it is compiled.
 
 mod kernel;
+#[cfg(feature = "notation")]
+mod nest;
 mod pools;
+#[cfg(feature = "notation")]
+mod threads;
 
 use std::future::{Future, Ready, ready};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -339,6 +343,13 @@ impl Driver for Host {
     }
 
     fn run(runner: &Arc<HostRunner>, linked: &HostLinked, statics: &[i32]) -> Result<HostEvent> {
+        #[cfg(feature = "notation")]
+        if linked.run_nest(&mut runner.begin()?.pools, statics)? {
+            return runner.task(|state| {
+                state.stats.dispatches += 1;
+                Ok(())
+            });
+        }
         let mut memory = linked.copies(&runner.begin()?.pools)?;
         linked.call(&mut memory, statics)?;
         runner.task(|state| {

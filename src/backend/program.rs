@@ -1,0 +1,192 @@
+//! Programs in index notation: text → syntax → program → loops → kernels, which link and run like any others.
+
+use std::sync::Arc;
+
+use crate::backend::compile::{Admits, Code, Parts};
+use crate::device::Device;
+use crate::driver::Driver;
+use crate::error::{Error, ErrorKind, Result};
+use crate::loops::ir::{BufferKind, Nest};
+use crate::loops::lower::{any_load, lower};
+use crate::node::{MemoryMode, TensorNode};
+use crate::notation::check::{Given, check};
+use crate::notation::parse;
+use crate::notation::program::{Origin, Program, StaticBound};
+use crate::notation::spec::{ProgramSource, ProgramSpec};
+use crate::wgsl::emit::{EmitLimits, emit};
+use crate::wgsl::spec::{KernelSpec, NestOf};
+
+/// The statics of a program, with what they must satisfy.
+#[derive(Debug)]
+struct Bounds {
+    statics: Vec<String>,
+    /// The names of the nodes.
+    nodes: Vec<String>,
+    bounds: Vec<StaticBound>,
+}
+
+impl<D: Driver> Device<D> {
+    /// Compiles a program in index notation.
+    pub(crate) async fn compile_program(&self, spec: ProgramSpec) -> Result<Code<D>> {
+        let named = |error: Error| error.context(format_args!("compile \"{}\"", spec.name));
+        let program = checked(&spec).map_err(named)?;
+        let nodes = nodes_of(&program, &spec);
+        let loops = Arc::new(lower(&program));
+        let tensors: Vec<TensorNode> = loops
+            .buffers
+            .iter()
+            .map(|buffer| match buffer.kind {
+                BufferKind::Node(index) => nodes[index].clone(),
+                BufferKind::Temporary => {
+                    TensorNode::with_mode(buffer.name.clone(), buffer.dtype, buffer.shape.clone(), MemoryMode::Local)
+                }
+            })
+            .collect();
+        let limits = EmitLimits::of(self.limits());
+        let mut kernels = Vec::with_capacity(loops.nests.len());
+        for (index, nest) in loops.nests.iter().enumerate().filter(|(_, nest)| has_points(nest)) {
+            let emitted = emit(&loops, nest, &limits);
+            let name = format!("{}/{}", spec.name, nest.name);
+            let mut kernel = KernelSpec::new(name, emitted.text)
+                .statics((0..program.statics.len()).map(|index| format!("s{index}")))
+                .grid(emitted.grid);
+            let mut buffers = Vec::with_capacity(emitted.tensors.len());
+            for (position, (buffer, access)) in emitted.tensors.iter().enumerate() {
+                kernel = kernel.tensor(format!("t{position}"), &tensors[*buffer], *access);
+                buffers.push(*buffer);
+            }
+            kernel.nest = Some(NestOf { loops: loops.clone(), nest: index, buffers });
+            kernels.push(Arc::new(kernel));
+        }
+        let tensors = || program.nodes.iter().zip(&nodes);
+        let created = tensors().filter(|(node, _)| node.origin == Origin::Declared).map(|(_, tensor)| tensor.clone());
+        let bounds = Bounds {
+            statics: program.statics.clone(),
+            nodes: program.nodes.iter().map(|node| node.name.clone()).collect(),
+            bounds: program.static_bounds.clone(),
+        };
+        let parts = Parts {
+            name: spec.name.clone(),
+            statics: program.statics.clone(),
+            specs: kernels,
+            created: created.collect(),
+            names: tensors().map(|(node, tensor)| (node.name.clone(), tensor.clone())).collect(),
+            admits: Some(Box::new(bounds)),
+        };
+        self.compile_parts(parts).await.map_err(named)
+    }
+}
+
+fn checked(spec: &ProgramSpec) -> Result<Program> {
+    let given: Vec<Given> = spec
+        .given
+        .iter()
+        .map(|(name, node)| Given {
+            name: name.clone(),
+            dtype: node.dtype(),
+            shape: node.shape().to_vec(),
+            is_constant: node.mode() == MemoryMode::Constant,
+        })
+        .collect();
+    let (text, ast) = match &spec.source {
+        ProgramSource::Text(text) => (text.clone(), parse(text)?),
+        // So that mistakes have a text to point into.
+        ProgramSource::Built(ast) => ast.written()?,
+    };
+    let mut program = check(&text, &ast, &given, &spec.outputs)?;
+    if spec.outputs.is_empty() {
+        keep_results(&mut program);
+    }
+    Ok(program)
+}
+
+/// Without a list of outputs, what is created and not read afterwards is one: nobody else could want it.
+fn keep_results(program: &mut Program) {
+    for index in 0..program.nodes.len() {
+        let last_write = program.statements.iter().rposition(|statement| statement.target == index);
+        let is_read_after = |at: usize| {
+            program.statements[at + 1..].iter().any(|statement| {
+                any_load(&statement.value, &mut |load| load.node == index)
+                    || statement.positions.iter().any(|position| match position {
+                        crate::notation::program::Position::Affine(_) => false,
+                        crate::notation::program::Position::Computed(expr) => {
+                            any_load(expr, &mut |load| load.node == index)
+                        }
+                    })
+            })
+        };
+        let is_result = last_write.is_some_and(|at| !is_read_after(at));
+        program.nodes[index].is_output |= is_result;
+    }
+}
+
+/// A node of the context, or to be created there, for each node of the program. Those that are neither given nor outputs
+/// are not used: their buffers are temporaries.
+fn nodes_of(program: &Program, spec: &ProgramSpec) -> Vec<TensorNode> {
+    let given = |name: &str| spec.given.iter().find(|(known, _)| known == name).map(|(_, node)| node.clone());
+    program
+        .nodes
+        .iter()
+        .map(|node| {
+            given(&node.name).unwrap_or_else(|| TensorNode::new(node.name.clone(), node.dtype, node.shape.clone()))
+        })
+        .collect()
+}
+
+fn has_points(nest: &Nest) -> bool {
+    nest.free.iter().all(|index| nest.indices[*index].lo < nest.indices[*index].hi)
+}
+
+impl Admits for Bounds {
+    fn check(&self, values: &[i32]) -> Result<()> {
+        for bound in &self.bounds {
+            let mut sum = 0i128;
+            for (index, factor) in &bound.terms {
+                sum += i128::from(values.get(*index).copied().unwrap_or(0)) * i128::from(*factor);
+            }
+            if (i128::from(bound.least)..=i128::from(bound.most)).contains(&sum) {
+                continue;
+            }
+            let node = self.nodes.get(bound.node).map_or("", String::as_str);
+            let name = |index: &usize| self.statics.get(*index).map_or("", String::as_str);
+            let message = match bound.terms[..] {
+                [(index, factor)] => {
+                    let (value, factor) = (values.get(index).copied().unwrap_or(0), i128::from(factor));
+                    let ends = [i128::from(bound.least), i128::from(bound.most)];
+                    let (least, most) = if factor > 0 {
+                        (div_ceil(ends[0], factor), ends[1].div_euclid(factor))
+                    } else {
+                        (div_ceil(-ends[1], -factor), (-ends[0]).div_euclid(-factor))
+                    };
+                    format!(
+                        "@{} = {value} leaves axis {} of \"{node}\"; give it from {least} to {most}",
+                        name(&index),
+                        bound.axis
+                    )
+                }
+                _ => {
+                    let all: Vec<_> = bound
+                        .terms
+                        .iter()
+                        .map(|(index, factor)| {
+                            format!("{factor} * @{} ({})", name(index), values.get(*index).copied().unwrap_or(0))
+                        })
+                        .collect();
+                    format!(
+                        "{} leaves axis {} of \"{node}\"; their sum must be from {} to {}",
+                        all.join(" + "),
+                        bound.axis,
+                        bound.least,
+                        bound.most
+                    )
+                }
+            };
+            return Err(Error::new(ErrorKind::ShapeMismatch, message));
+        }
+        Ok(())
+    }
+}
+
+fn div_ceil(a: i128, b: i128) -> i128 {
+    -(-a).div_euclid(b)
+}

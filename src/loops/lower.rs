@@ -1,0 +1,359 @@
+//! Program → loops: each statement becomes a few nests, each of which may run its points in any order.
+//!
+//! A statement reads the values from before it. Where it reads its target elsewhere than at the element that it writes, it
+//! is computed aside and put in place afterwards. Where several points may reach one element they accumulate atomically, in
+//! 32 bits, and what they made is put in place at the end, so that narrow elements are rounded once.
+
+use crate::dtype::DType;
+use crate::loops::ir::{Buffer, BufferIndex, BufferKind, Loops, Nest, Store};
+use crate::notation::ast::{Accumulate, BinaryOp};
+use crate::notation::program::{
+    Affine, Expr, ExprKind, IndexId, Load, LoopIndex, Origin, Position, Program, Statement, Term, Ty, Value, Write,
+};
+
+/// The loops of a program.
+pub fn lower(program: &Program) -> Loops {
+    let buffers = program.nodes.iter().enumerate().map(|(index, node)| Buffer {
+        name: node.name.clone(),
+        dtype: node.dtype,
+        shape: node.shape.clone(),
+        kind: match node.origin {
+            Origin::Created if !node.is_output => BufferKind::Temporary,
+            _ => BufferKind::Node(index),
+        },
+    });
+    let mut lowering = Lowering {
+        loops: Loops {
+            buffers: buffers.collect(),
+            statics: program.statics.clone(),
+            static_bounds: program.static_bounds.clone(),
+            nests: Vec::new(),
+        },
+    };
+    for (number, statement) in program.statements.iter().enumerate() {
+        lowering.statement(number, statement);
+    }
+    lowering.loops
+}
+
+struct Lowering {
+    loops: Loops,
+}
+
+impl Lowering {
+    fn statement(&mut self, number: usize, statement: &Statement) {
+        let name = format!("{}:{}", self.loops.buffers[statement.target].name, number + 1);
+        if self.is_injective(statement) {
+            self.direct(name, statement);
+        } else {
+            self.scatter(name, statement);
+        }
+    }
+
+    /// A buffer for what a statement computes aside.
+    fn temporary(&mut self, name: String, dtype: DType, shape: Vec<u32>) -> BufferIndex {
+        self.loops.buffers.push(Buffer { name, dtype, shape, kind: BufferKind::Temporary });
+        self.loops.buffers.len() - 1
+    }
+
+    /// Whether no two points of the free indices reach one element. Where that cannot be seen, it is false.
+    fn is_injective(&self, statement: &Statement) -> bool {
+        let shape = &self.loops.buffers[statement.target].shape;
+        // The offset of the element as a sum of factors times indices: a number in a mixed radix, if each factor is larger
+        // than all that the smaller ones can add up to.
+        let mut factors: Vec<i64> = vec![0; statement.indices.len()];
+        let mut stride = 1i64;
+        for (position, extent) in statement.positions.iter().zip(shape).rev() {
+            let Position::Affine(affine) = position else { return false };
+            for (term, factor) in &affine.terms {
+                if let Term::Index(index) = term {
+                    factors[*index] = factors[*index].saturating_add(stride.saturating_mul(*factor));
+                }
+            }
+            stride = stride.saturating_mul(i64::from(*extent));
+        }
+        let count = |index: IndexId| statement.indices[index].hi - statement.indices[index].lo;
+        if statement.free.iter().any(|index| count(*index) == 0) {
+            return true;
+        }
+        let mut digits: Vec<(i64, i64)> = statement
+            .free
+            .iter()
+            .filter(|index| count(**index) > 1)
+            .map(|index| (factors[*index].saturating_abs(), count(*index) - 1))
+            .collect();
+        digits.sort_unstable();
+        let mut reach = 0i64;
+        digits.into_iter().all(|(factor, most)| {
+            let is_larger = factor > reach;
+            reach = reach.saturating_add(factor.saturating_mul(most));
+            is_larger
+        })
+    }
+
+    /// Every point has an element of its own.
+    fn direct(&mut self, name: String, statement: &Statement) {
+        let Statement { target, positions, write, value, indices, free, reduced, .. } = statement;
+        let store = match write {
+            Write::Set => Store::Set,
+            Write::Fresh(op) => Store::Fresh(*op, neutral(self.loops.buffers[*target].dtype, *op)),
+            Write::Onto(op) => Store::Onto(*op),
+        };
+        let nest = Nest {
+            name,
+            indices: indices.clone(),
+            free: free.clone(),
+            reduced: reduced.clone(),
+            target: *target,
+            positions: positions.clone(),
+            store,
+            value: value.clone(),
+        };
+        if reads_only_at(value, *target, positions) {
+            self.loops.nests.push(nest);
+            return;
+        }
+        // Aside first: one element per point.
+        let shape = free.iter().map(|index| (indices[*index].hi - indices[*index].lo) as u32).collect();
+        let aside = self.temporary(format!("{} aside", nest.name), dtype_of(value.ty), shape);
+        let place: Vec<_> = free.iter().map(|index| offset_by(*index, -indices[*index].lo)).collect();
+        let store = match store {
+            Store::Onto(op) => Store::Fresh(op, neutral(dtype_of(value.ty), op)),
+            other => other,
+        };
+        let put = Nest {
+            name: format!("{} in place", nest.name),
+            reduced: Vec::new(),
+            value: load(aside, place.clone(), value.ty),
+            store: nest.store,
+            ..nest.clone()
+        };
+        let put = match put.store {
+            Store::Fresh(..) => Nest { store: Store::Set, ..put },
+            _ => put,
+        };
+        let computed = Nest { target: aside, positions: place, store, ..nest };
+        self.loops.nests.push(computed);
+        self.loops.nests.push(put);
+    }
+
+    /// Several points may reach one element.
+    fn scatter(&mut self, name: String, statement: &Statement) {
+        let Statement { target, positions, write, value, indices, free, reduced, .. } = statement;
+        let (Write::Fresh(op) | Write::Onto(op)) = write else {
+            // The checker admits `=` only where no two points meet, and computed positions only where values accumulate.
+            self.direct(name, statement);
+            return;
+        };
+        let Buffer { dtype, shape, .. } = self.loops.buffers[*target].clone();
+        let reads_target = reads(value, *target) || positions.iter().any(|position| position_reads(position, *target));
+        let is_wide = matches!(dtype, DType::F32 | DType::I32 | DType::U32);
+        let is_whole = !matches!(write, Write::Fresh(_)) || covers(statement, &shape);
+        let in_place = is_wide && !reads_target && is_whole;
+        let sum =
+            if in_place { *target } else { self.temporary(format!("{name} sum"), dtype_of(value.ty), shape.clone()) };
+        let neutral = Expr { kind: ExprKind::Const(neutral(dtype, *op)), ty: value.ty };
+        match write {
+            Write::Fresh(_) => self.everywhere(format!("{name} start"), sum, neutral),
+            _ if in_place => {}
+            _ => {
+                let old = load(*target, all_of(&shape), value.ty);
+                self.everywhere(format!("{name} start"), sum, old);
+            }
+        }
+        self.loops.nests.push(Nest {
+            name: name.clone(),
+            indices: indices.clone(),
+            free: free.iter().chain(reduced).copied().collect(),
+            reduced: Vec::new(),
+            target: sum,
+            positions: positions.clone(),
+            store: Store::Atomic(*op),
+            value: value.clone(),
+        });
+        if in_place {
+            return;
+        }
+        let made = load(sum, all_of(&shape), value.ty);
+        let put = if is_whole {
+            made
+        } else {
+            let reached = self.reached(&name, statement, &shape);
+            let is_reached = Expr {
+                kind: ExprKind::Binary(
+                    BinaryOp::Ne,
+                    Box::new(load(reached, all_of(&shape), Ty::U32)),
+                    Box::new(constant(Value::U32(0))),
+                ),
+                ty: Ty::Bool,
+            };
+            let old = load(*target, all_of(&shape), value.ty);
+            Expr { kind: ExprKind::Conditional(Box::new(is_reached), Box::new(made), Box::new(old)), ty: value.ty }
+        };
+        self.everywhere(format!("{name} in place"), *target, put);
+    }
+
+    /// A buffer that is 1 where the left side can address an element, and 0 elsewhere.
+    fn reached(&mut self, name: &str, statement: &Statement, shape: &[u32]) -> BufferIndex {
+        let reached = self.temporary(format!("{name} reached"), DType::U32, shape.to_vec());
+        self.everywhere(format!("{name} unreached"), reached, constant(Value::U32(0)));
+        let mut indices = statement.indices.clone();
+        let mut free = Vec::new();
+        let mut positions = Vec::with_capacity(shape.len());
+        for (position, extent) in statement.positions.iter().zip(shape) {
+            match position {
+                Position::Affine(affine) => {
+                    for (term, _) in &affine.terms {
+                        if let Term::Index(index) = term
+                            && !free.contains(index)
+                        {
+                            free.push(*index);
+                        }
+                    }
+                    positions.push(position.clone());
+                }
+                // A scattered axis is addressed whole.
+                Position::Computed(_) => {
+                    free.push(indices.len());
+                    positions.push(offset_by(indices.len(), 0));
+                    indices.push(LoopIndex { name: "axis".to_owned(), lo: 0, hi: i64::from(*extent) });
+                }
+            }
+        }
+        self.loops.nests.push(Nest {
+            name: format!("{name} reach"),
+            indices,
+            free,
+            reduced: Vec::new(),
+            target: reached,
+            positions,
+            store: Store::Atomic(Accumulate::Max),
+            value: constant(Value::U32(1)),
+        });
+        reached
+    }
+
+    /// Sets every element of a buffer to a value that may depend on the position, through [`all_of`].
+    fn everywhere(&mut self, name: String, target: BufferIndex, value: Expr) {
+        let shape = self.loops.buffers[target].shape.clone();
+        let index =
+            |(axis, extent): (usize, &u32)| LoopIndex { name: format!("a{axis}"), lo: 0, hi: i64::from(*extent) };
+        self.loops.nests.push(Nest {
+            name,
+            indices: shape.iter().enumerate().map(index).collect(),
+            free: (0..shape.len()).collect(),
+            reduced: Vec::new(),
+            target,
+            positions: all_of(&shape),
+            store: Store::Set,
+            value,
+        });
+    }
+}
+
+/// The position of an index, moved.
+fn offset_by(index: IndexId, constant: i64) -> Position {
+    Position::Affine(Affine { constant, terms: vec![(Term::Index(index), 1)] })
+}
+
+/// The positions of the indices 0, 1 and so on.
+fn all_of(shape: &[u32]) -> Vec<Position> {
+    (0..shape.len()).map(|axis| offset_by(axis, 0)).collect()
+}
+
+fn load(node: BufferIndex, positions: Vec<Position>, ty: Ty) -> Expr {
+    Expr { kind: ExprKind::Load(Load { node, positions, pad: None }), ty }
+}
+
+fn constant(value: Value) -> Expr {
+    Expr { kind: ExprKind::Const(value), ty: value.ty() }
+}
+
+/// The dtype that holds every value of a type.
+fn dtype_of(ty: Ty) -> DType {
+    match ty {
+        Ty::F32 => DType::F32,
+        Ty::I32 => DType::I32,
+        Ty::U32 => DType::U32,
+        Ty::Bool => DType::Bool,
+    }
+}
+
+/// What an accumulation into elements of that dtype starts from, as the type that they are read as.
+pub fn neutral(dtype: DType, op: Accumulate) -> Value {
+    let (least, most) = match dtype {
+        DType::F32 | DType::F16 | DType::BF16 => (Value::F32(f32::NEG_INFINITY), Value::F32(f32::INFINITY)),
+        DType::I32 => (Value::I32(i32::MIN), Value::I32(i32::MAX)),
+        DType::I8 => (Value::I32(-128), Value::I32(127)),
+        DType::U32 => (Value::U32(0), Value::U32(u32::MAX)),
+        DType::U8 => (Value::U32(0), Value::U32(255)),
+        DType::Bool => (Value::Bool(false), Value::Bool(true)),
+    };
+    let number = |number: u8| match least {
+        Value::F32(_) => Value::F32(f32::from(number)),
+        Value::I32(_) => Value::I32(i32::from(number)),
+        Value::U32(_) => Value::U32(u32::from(number)),
+        Value::Bool(_) => Value::Bool(number != 0),
+    };
+    match op {
+        Accumulate::Add => number(0),
+        Accumulate::Mul => number(1),
+        Accumulate::Max => least,
+        Accumulate::Min => most,
+    }
+}
+
+/// Whether the left side addresses every element: each axis whole, by a scatter or by an index of its own.
+fn covers(statement: &Statement, shape: &[u32]) -> bool {
+    let mut seen: Vec<IndexId> = Vec::new();
+    statement.positions.iter().zip(shape).all(|(position, extent)| match position {
+        Position::Computed(_) => true,
+        Position::Affine(Affine { constant: 0, terms }) => match terms[..] {
+            [(Term::Index(index), 1)] if !seen.contains(&index) => {
+                seen.push(index);
+                let LoopIndex { lo, hi, .. } = statement.indices[index];
+                (lo, hi) == (0, i64::from(*extent))
+            }
+            // Position 0 is the whole axis where that is all there is.
+            [] => *extent == 1,
+            _ => false,
+        },
+        Position::Affine(_) => false,
+    })
+}
+
+/// Whether an expression reads a buffer at those positions alone.
+fn reads_only_at(expr: &Expr, buffer: BufferIndex, positions: &[Position]) -> bool {
+    !any_load(expr, &mut |load| load.node == buffer && load.positions != positions)
+}
+
+fn reads(expr: &Expr, buffer: BufferIndex) -> bool {
+    any_load(expr, &mut |load| load.node == buffer)
+}
+
+fn position_reads(position: &Position, buffer: BufferIndex) -> bool {
+    match position {
+        Position::Affine(_) => false,
+        Position::Computed(expr) => reads(expr, buffer),
+    }
+}
+
+/// Whether a load in an expression, also in positions and pads, matches.
+pub fn any_load(expr: &Expr, matches: &mut impl FnMut(&Load) -> bool) -> bool {
+    match &expr.kind {
+        ExprKind::Const(_) | ExprKind::Index(_) | ExprKind::Static(_) => false,
+        ExprKind::Load(load) => {
+            matches(load)
+                || load.positions.iter().any(|position| match position {
+                    Position::Affine(_) => false,
+                    Position::Computed(expr) => any_load(expr, matches),
+                })
+                || load.pad.as_ref().is_some_and(|pad| any_load(pad, matches))
+        }
+        ExprKind::Unary(_, a) | ExprKind::Cast(_, a) | ExprKind::Bitcast(a) => any_load(a, matches),
+        ExprKind::Binary(_, a, b) => any_load(a, matches) || any_load(b, matches),
+        ExprKind::Conditional(a, b, c) => any_load(a, matches) || any_load(b, matches) || any_load(c, matches),
+        ExprKind::Call(_, arguments) => arguments.iter().any(|argument| any_load(argument, matches)),
+        ExprKind::Reduce { body, .. } => any_load(body, matches),
+    }
+}

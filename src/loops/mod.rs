@@ -1,0 +1,4 @@
+//! Programs as loop nests. Pure; nothing here knows a driver.
+
+pub mod ir;
+pub mod lower;

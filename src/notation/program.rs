@@ -1,0 +1,266 @@
+//! A program, checked: every name is resolved, every type and range is known, nothing can leave its tensor. This is what
+//! the program means; the stages behind it decide how it is computed.
+
+use crate::dtype::DType;
+use crate::notation::ast::{Accumulate, BinaryOp, Function, ReduceOp, Span, UnaryOp};
+
+/// The type of an expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ty {
+    /// 32-bit float; what f16 and bf16 are read as.
+    F32,
+    /// Signed 32-bit integer; what i8 is read as, and indices are.
+    I32,
+    /// Unsigned 32-bit integer; what u8 is read as.
+    U32,
+    /// Truth value.
+    Bool,
+}
+
+impl Ty {
+    /// What an element of that dtype is read as.
+    pub const fn of(dtype: DType) -> Self {
+        match dtype {
+            DType::F32 | DType::F16 | DType::BF16 => Ty::F32,
+            DType::I32 | DType::I8 => Ty::I32,
+            DType::U32 | DType::U8 => Ty::U32,
+            DType::Bool => Ty::Bool,
+        }
+    }
+}
+
+/// Where a node comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// Given through the API.
+    Given,
+    /// Declared in the text, and not given: created at link, filled with zeros, kept between runs.
+    Declared,
+    /// Created by its first assignment, without contents before it in each run.
+    Created,
+}
+
+/// A node of a program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProgramNode {
+    /// Its name.
+    pub name: String,
+    /// The type of its elements.
+    pub dtype: DType,
+    /// Its extents, row-major; rank 0 to 8.
+    pub shape: Vec<u32>,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// Whether it is listed as an output, and so materialised in the context.
+    pub is_output: bool,
+}
+
+/// The name of a node: its position in [`Program::nodes`].
+pub type NodeIndex = usize;
+/// The name of a static: its position in [`Program::statics`].
+pub type StaticIndex = usize;
+/// The name of an index of a statement: its position in [`Statement::indices`].
+pub type IndexId = usize;
+
+/// What the statics must satisfy in each run, else nothing is run: `least <= sum of factor * static <= most`, in integers
+/// without wrapping.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StaticBound {
+    /// The statics with their factors.
+    pub terms: Vec<(StaticIndex, i64)>,
+    /// The least value.
+    pub least: i64,
+    /// The greatest value.
+    pub most: i64,
+    /// The access that wants it: the node, the axis.
+    pub node: NodeIndex,
+    /// The axis.
+    pub axis: usize,
+    /// Where the access stands.
+    pub span: Span,
+}
+
+/// A checked program.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Program {
+    /// Every node, in the order of first mention.
+    pub nodes: Vec<ProgramNode>,
+    /// The names of the statics, in the order of first mention.
+    pub statics: Vec<String>,
+    /// What the statics must satisfy.
+    pub static_bounds: Vec<StaticBound>,
+    /// In order. Each reads the values from before it, and writes all of its target as if at once.
+    pub statements: Vec<Statement>,
+}
+
+/// An index with its range.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoopIndex {
+    /// Its name.
+    pub name: String,
+    /// The first value.
+    pub lo: i64,
+    /// Behind the last value; `lo` where the range is empty. Every value fits an i32.
+    pub hi: i64,
+}
+
+/// How a statement writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Write {
+    /// Sets each element that is reached; no two points of the loops reach the same.
+    Set,
+    /// Accumulates onto what is there.
+    Onto(Accumulate),
+    /// Sets every element that the left side can address over the ranges (on a scattered axis: the whole axis) to the
+    /// neutral element of the node's dtype, then accumulates.
+    Fresh(Accumulate),
+}
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Statement {
+    /// The node that is written.
+    pub target: NodeIndex,
+    /// One per axis of the target. A [`Position::Computed`] is a scatter: what is out of range is dropped.
+    pub positions: Vec<Position>,
+    /// How.
+    pub write: Write,
+    /// Of the type that the target's dtype is read as; the store rounds or wraps to the dtype.
+    pub value: Expr,
+    /// All indices, those of reductions inside the value included.
+    pub indices: Vec<LoopIndex>,
+    /// The indices that stand on the left, in order of appearance.
+    pub free: Vec<IndexId>,
+    /// The indices that stand on the right only, outside reductions: they are reduced by accumulating.
+    pub reduced: Vec<IndexId>,
+    /// Where the statement stands.
+    pub span: Span,
+}
+
+/// What an affine expression is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Term {
+    /// An index of the statement.
+    Index(IndexId),
+    /// A static.
+    Static(StaticIndex),
+}
+
+/// `constant + sum of factor * term`, in integers without wrapping; each term once, no factor 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Affine {
+    /// The constant.
+    pub constant: i64,
+    /// The terms with their factors.
+    pub terms: Vec<(Term, i64)>,
+}
+
+/// A position on an axis.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Position {
+    /// In range for every point of the loops and every admitted static, unless the access is padded.
+    Affine(Affine),
+    /// An integer (i32 or u32) with tensor accesses. On the right it is clamped to the axis, as the value that its type
+    /// has (a u32 is never negative), unless the access is padded; on the left, what is out of range is dropped.
+    Computed(Expr),
+}
+
+/// A typed expression.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expr {
+    /// What it is.
+    pub kind: ExprKind,
+    /// Its type.
+    pub ty: Ty,
+}
+
+/// A constant.
+#[derive(Clone, Copy, Debug)]
+pub enum Value {
+    /// Of type f32.
+    F32(f32),
+    /// Of type i32.
+    I32(i32),
+    /// Of type u32.
+    U32(u32),
+    /// Of type bool.
+    Bool(bool),
+}
+
+impl Value {
+    /// Its type.
+    pub const fn ty(self) -> Ty {
+        match self {
+            Value::F32(_) => Ty::F32,
+            Value::I32(_) => Ty::I32,
+            Value::U32(_) => Ty::U32,
+            Value::Bool(_) => Ty::Bool,
+        }
+    }
+
+    /// Its 32 bits; a bool is 0 or 1.
+    pub const fn bits(self) -> u32 {
+        match self {
+            Value::F32(value) => value.to_bits(),
+            Value::I32(value) => value as u32,
+            Value::U32(value) => value,
+            Value::Bool(value) => value as u32,
+        }
+    }
+}
+
+/// Constants are equal where their bits are: a NaN equals itself, the zeros differ.
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        self.ty() == other.ty() && self.bits() == other.bits()
+    }
+}
+
+/// What an expression is. Operands of an operator have one type, but for shifts; every conversion is explicit.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ExprKind {
+    /// A constant.
+    Const(Value),
+    /// The value of an index, an i32.
+    Index(IndexId),
+    /// The value of a static, an i32.
+    Static(StaticIndex),
+    /// An element, read as the type of its dtype.
+    Load(Load),
+    /// `-` on f32, i32, u32 (wrapping); `!` on bool; `~` on i32, u32.
+    Unary(UnaryOp, Box<Expr>),
+    /// Arithmetic on f32, i32, u32; bits and shifts on i32, u32 (the amount may be the other integer type); comparisons
+    /// give bool; `==`, `!=` on all types; `&&`, `||` on bool. `**` on f32, i32, u32: of integers, the exponent may be the
+    /// other integer type.
+    Binary(BinaryOp, Box<Expr>, Box<Expr>),
+    /// `c ? a : b`, and `select`.
+    Conditional(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// A function but `select`. `abs`, `sign`, `min`, `max`, `clamp`, `relu` and `pow` are on f32, i32, u32; `isnan`, `isinf` on
+    /// f32; the random numbers on u32; the others on f32.
+    Call(Function, Vec<Expr>),
+    /// To a dtype and back to the type that it is read as: rounds, wraps, saturates, or is the identity.
+    Cast(DType, Box<Expr>),
+    /// The same 32 bits as another type: f32, i32 or u32.
+    Bitcast(Box<Expr>),
+    /// A reduction over the values of indices, which are bound inside only. `argmax` and `argmin` give the value of their one
+    /// index, an i32.
+    Reduce {
+        /// How.
+        op: ReduceOp,
+        /// Over which indices, in order: the last one is the fastest.
+        indices: Vec<IndexId>,
+        /// Of what.
+        body: Box<Expr>,
+    },
+}
+
+/// An element of a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Load {
+    /// The node.
+    pub node: NodeIndex,
+    /// One per axis.
+    pub positions: Vec<Position>,
+    /// What the value is where a position is out of range, of the same type; without it nothing is out of range.
+    pub pad: Option<Box<Expr>>,
+}

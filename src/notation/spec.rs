@@ -1,0 +1,63 @@
+//! What is compiled: a program with the nodes that stand for its names.
+
+use crate::node::TensorNode;
+use crate::notation::ast::Ast;
+
+/// A program in index notation, with the nodes that it is given and the names of its outputs.
+#[derive(Clone, Debug)]
+pub struct ProgramSpec {
+    /// The name that messages and reports use.
+    pub name: String,
+    /// The text, or what a builder made.
+    pub source: ProgramSource,
+    /// Nodes by their name in the program.
+    pub given: Vec<(String, TensorNode)>,
+    /// Names that the context will have; with none, every created node that no statement reads afterwards.
+    pub outputs: Vec<String>,
+}
+
+/// Where a program comes from.
+#[derive(Clone, Debug)]
+pub enum ProgramSource {
+    /// Text.
+    Text(String),
+    /// A builder.
+    Built(Ast),
+}
+
+impl ProgramSpec {
+    /// A program of a text, without nodes.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::of(name, ProgramSource::Text(text.into()))
+    }
+
+    /// A program that was built.
+    pub fn built(name: impl Into<String>, ast: Ast) -> Self {
+        Self::of(name, ProgramSource::Built(ast))
+    }
+
+    fn of(name: impl Into<String>, source: ProgramSource) -> Self {
+        Self { name: name.into(), source, given: Vec::new(), outputs: Vec::new() }
+    }
+
+    /// Gives a node under its label.
+    #[must_use]
+    pub fn node(self, node: &TensorNode) -> Self {
+        let label = node.label().to_owned();
+        self.node_as(label, node)
+    }
+
+    /// Gives a node under another name.
+    #[must_use]
+    pub fn node_as(mut self, name: impl Into<String>, node: &TensorNode) -> Self {
+        self.given.push((name.into(), node.clone()));
+        self
+    }
+
+    /// Names outputs: nodes of the program that the routine's context will have.
+    #[must_use]
+    pub fn outputs<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.outputs.extend(names.into_iter().map(Into::into));
+        self
+    }
+}

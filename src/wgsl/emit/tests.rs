@@ -1,0 +1,139 @@
+use super::*;
+use crate::dtype::DType;
+use crate::loops::ir::{Buffer, BufferKind};
+use crate::notation::ast::BinaryOp;
+use crate::notation::program::{Affine, Expr, ExprKind, Load, LoopIndex, Position, Term, Ty, Value};
+
+const LIMITS: EmitLimits = EmitLimits { workgroups_per_dimension: 65535 };
+
+fn loops(shapes: &[&[u32]]) -> Loops {
+    let buffer = |(at, shape): (usize, &&[u32])| Buffer {
+        name: format!("x{at}"),
+        dtype: DType::F32,
+        shape: shape.to_vec(),
+        kind: BufferKind::Temporary,
+    };
+    Loops { buffers: shapes.iter().enumerate().map(buffer).collect(), ..Loops::default() }
+}
+
+fn at(indices: &[IndexId]) -> Vec<Position> {
+    let position = |index: &IndexId| Position::Affine(Affine { constant: 0, terms: vec![(Term::Index(*index), 1)] });
+    indices.iter().map(position).collect()
+}
+
+fn load(node: BufferIndex, indices: &[IndexId]) -> Expr {
+    Expr { kind: ExprKind::Load(Load { node, positions: at(indices), pad: None }), ty: Ty::F32 }
+}
+
+fn constant(value: f32) -> Expr {
+    Expr { kind: ExprKind::Const(Value::F32(value)), ty: Ty::F32 }
+}
+
+fn binary(op: BinaryOp, a: Expr, b: Expr) -> Expr {
+    let ty = a.ty;
+    Expr { kind: ExprKind::Binary(op, Box::new(a), Box::new(b)), ty }
+}
+
+fn nest(target: BufferIndex, extents: &[i64], free: usize, store: Store, value: Expr) -> Nest {
+    let index = |extent: &i64| LoopIndex { name: "i".to_owned(), lo: 0, hi: *extent };
+    Nest {
+        name: "n".to_owned(),
+        indices: extents.iter().map(index).collect(),
+        free: (0..free).collect(),
+        reduced: (free..extents.len()).collect(),
+        target,
+        positions: at(&(0..free).collect::<Vec<_>>()),
+        store,
+        value,
+    }
+}
+
+#[test]
+fn a_map_is_a_line_for_each_value() {
+    let loops = loops(&[&[100], &[100]]);
+    let value = binary(BinaryOp::Add, binary(BinaryOp::Mul, load(0, &[0]), constant(2.0)), load(0, &[0]));
+    let emitted = emit(&loops, &nest(1, &[100], 1, Store::Set, value), &LIMITS);
+    let want = "@compute @workgroup_size(64)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+  let number = group.x;
+  let point = number * 64u + lane;
+  if (point >= 100u) { return; }
+  let v0 = load_t1(point);
+  let v1 = v0 * 2.0f;
+  let v2 = v1 + v0;
+  store_t0(point, v2);
+}
+";
+    assert_eq!(emitted.text, want);
+    assert_eq!(emitted.tensors, [(1, Access::Write), (0, Access::Read)]);
+    assert_eq!((emitted.grid, emitted.statics.len()), ([2, 1, 1], 0));
+}
+
+#[test]
+fn nests_that_differ_in_buffer_numbers_are_one_text() {
+    let loops = loops(&[&[8], &[8], &[8], &[8]]);
+    let text = |target, source| emit(&loops, &nest(target, &[8], 1, Store::Set, load(source, &[0])), &LIMITS).text;
+    assert_eq!(text(0, 1), text(3, 2));
+    assert_ne!(text(0, 1), text(2, 2), "a nest that reads its target is another");
+}
+
+#[test]
+fn what_does_not_change_stands_outside_the_loop() {
+    let loops = loops(&[&[5], &[5], &[7], &[5]]);
+    let value = binary(BinaryOp::Mul, binary(BinaryOp::Mul, load(1, &[0]), constant(3.0)), load(2, &[1]));
+    let store = Store::Onto(crate::notation::ast::Accumulate::Add);
+    let emitted = emit(&loops, &nest(0, &[5, 7], 1, store, value), &LIMITS);
+    let body = "  let v0 = load_t0(point);
+  var a1 = v0;
+  let v3 = load_t1(point);
+  let v4 = v3 * 3.0f;
+  for (var n2 = 0u; n2 < 7u; n2++) {
+    let v5 = load_t2(n2);
+    let v6 = v4 * v5;
+    let v7 = a1 + v6;
+    a1 = v7;
+  }
+  store_t0(point, a1);
+";
+    assert!(emitted.text.contains(body), "{}", emitted.text);
+    assert_eq!(emitted.tensors[0], (0, Access::ReadWrite));
+}
+
+#[test]
+fn constants_that_a_front_end_would_compute_with_are_values() {
+    let loops = loops(&[&[4]]);
+    let text = |value| emit(&loops, &nest(0, &[4], 1, Store::Set, value), &LIMITS).text;
+    let divided = text(binary(BinaryOp::Div, constant(1.0), constant(0.0)));
+    assert!(divided.contains("let v0 = lab_f(0x7f800000u);") && divided.contains("1.0f * v0"), "{divided}");
+    let added = text(binary(BinaryOp::Add, constant(f32::MAX), constant(1.0)));
+    assert!(added.contains("let v0 = lab_f(0x7f7fffffu);"), "{added}");
+    let twice = text(binary(BinaryOp::Add, constant(2.0), constant(3.0)));
+    assert!(twice.contains("let v0 = 2.0f;") && twice.contains("v0 + 3.0f"), "{twice}");
+    let inf = text(constant(f32::INFINITY));
+    assert!(inf.contains("= lab_f(0x7f800000u);") && inf.contains("fn lab_f("), "{inf}");
+    assert!(text(constant(-0.0)).contains("lab_f(0x80000000u)"));
+    assert!(text(constant(-2.75)).contains("store_t0(point, (-2.75f));"));
+    assert!(text(constant(0.1)).contains("lab_f(0x3dcccccdu)"));
+}
+
+#[test]
+fn a_grid_folds_where_a_dimension_is_too_short() {
+    let loops = loops(&[&[1000]]);
+    let small = EmitLimits { workgroups_per_dimension: 3 };
+    let emitted = emit(&loops, &nest(0, &[1000], 1, Store::Set, constant(1.0)), &small);
+    assert_eq!(emitted.grid, [3, 3, 2], "16 workgroups");
+    assert!(emitted.text.contains("let number = (group.z * 3u + group.y) * 3u + group.x;"), "{}", emitted.text);
+    assert!(emitted.text.contains("if (number >= 16u) { return; }"), "{}", emitted.text);
+    assert_eq!(emit(&loops, &nest(0, &[0], 1, Store::Set, constant(1.0)), &LIMITS).grid[0], 0);
+}
+
+#[test]
+fn points_that_no_u32_counts_are_looped_over() {
+    let loops = loops(&[&[65536, 65536]]);
+    let mut nest = nest(0, &[65536, 65536, 3], 3, Store::Set, constant(1.0));
+    nest.positions = at(&[0, 1]);
+    nest.store = Store::Atomic(crate::notation::ast::Accumulate::Add);
+    let emitted = emit(&loops, &nest, &LIMITS);
+    assert!(emitted.text.contains("for (var n") && emitted.text.contains("< 65536u"), "{}", emitted.text);
+    assert_eq!(emitted.grid, [3072, 1, 1]);
+}

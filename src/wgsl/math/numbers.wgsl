@@ -1,0 +1,127 @@
+fn lab_f(bits: u32) -> f32 { return bitcast<f32>(bits); }
+
+fn lab_isnan(v: f32) -> bool { return (bitcast<u32>(v) & 0x7fffffffu) > 0x7f800000u; }
+
+fn lab_isinf(v: f32) -> bool { return (bitcast<u32>(v) & 0x7fffffffu) == 0x7f800000u; }
+
+fn lab_div_i(a: i32, b: i32) -> i32 {
+  return a / select(b, 1i, b == 0i || (b == -1i && bitcast<u32>(a) == 0x80000000u));
+}
+
+fn lab_div_u(a: u32, b: u32) -> u32 { return a / select(b, 1u, b == 0u); }
+
+// By the quotient: drivers disagree on the sign that their own remainder has.
+fn lab_rem_i(a: i32, b: i32) -> i32 {
+  let d = select(b, 1i, b == 0i || b == -1i);
+  return a - (a / d) * d;
+}
+
+fn lab_rem_u(a: u32, b: u32) -> u32 { return a % select(b, 1u, b == 0u); }
+
+fn lab_pow_u(base: u32, exponent: u32) -> u32 {
+  var r = 1u;
+  var x = base;
+  var n = exponent;
+  while (n != 0u) {
+    if ((n & 1u) != 0u) { r *= x; }
+    x *= x;
+    n >>= 1u;
+  }
+  return r;
+}
+
+fn lab_pow_i(base: i32, exponent: i32) -> i32 {
+  if (exponent < 0i) {
+    if (base == 1i || base == -1i) { return select(base, 1i, (exponent & 1i) == 0i); }
+    return 0i;
+  }
+  return bitcast<i32>(lab_pow_u(bitcast<u32>(base), bitcast<u32>(exponent)));
+}
+
+fn lab_pow_ui(base: u32, exponent: i32) -> u32 {
+  if (exponent < 0i) { return select(0u, 1u, base == 1u); }
+  return lab_pow_u(base, bitcast<u32>(exponent));
+}
+
+fn lab_f_to_i(v: f32) -> i32 {
+  if (lab_isnan(v)) { return 0i; }
+  if (v >= 2147483648.0f) { return 2147483647i; }
+  if (v <= -2147483648.0f) { return -2147483647i - 1i; }
+  return i32(v);
+}
+
+fn lab_f_to_u(v: f32) -> u32 {
+  if (lab_isnan(v) || v <= 0.0f) { return 0u; }
+  if (v >= 4294967296.0f) { return 4294967295u; }
+  return u32(v);
+}
+
+// In halves that are exact, so that the sum rounds once, to nearest even: how f32() rounds is the driver's choice.
+fn lab_i_to_f(v: i32) -> f32 { return f32(v >> 16u) * 65536.0f + f32(v & 0xffffi); }
+
+fn lab_u_to_f(v: u32) -> f32 { return f32(v >> 16u) * 65536.0f + f32(v & 0xffffu); }
+
+// Above 65520 is infinity; below 2^-14 the mantissa counts multiples of 2^-24.
+fn lab_f16(v: f32) -> f32 {
+  let b = bitcast<u32>(v);
+  let a = b & 0x7fffffffu;
+  if (a > 0x7f800000u) { return v; }
+  let sign = b & 0x80000000u;
+  if (a >= 0x477ff000u) { return lab_f(sign | 0x7f800000u); }
+  if (a < 0x38800000u) { return lab_f(sign | bitcast<u32>(round(lab_f(a) * 16777216.0f) * lab_f(0x33800000u))); }
+  return lab_f(sign | ((a + 0xfffu + ((a >> 13u) & 1u)) & 0xffffe000u));
+}
+
+fn lab_bf16(v: f32) -> f32 {
+  let b = bitcast<u32>(v);
+  if (lab_isnan(v)) { return lab_f((b | 0x400000u) & 0xffff0000u); }
+  return lab_f((b + 0x7fffu + ((b >> 16u) & 1u)) & 0xffff0000u);
+}
+
+// The other operand of a NaN.
+fn lab_max(a: f32, b: f32) -> f32 { return select(a, b, b > a || lab_isnan(a)); }
+
+fn lab_min(a: f32, b: f32) -> f32 { return select(a, b, b < a || lab_isnan(a)); }
+
+fn lab_sign(v: f32) -> f32 {
+  if (lab_isnan(v)) { return v; }
+  return select(select(0.0f, -1.0f, v < 0.0f), 1.0f, v > 0.0f);
+}
+
+// Exact, by long division of the mantissas, eight bits at a time.
+fn lab_fmod(x: f32, y: f32) -> f32 {
+  let sign = bitcast<u32>(x) & 0x80000000u;
+  let a = bitcast<u32>(x) & 0x7fffffffu;
+  let b = bitcast<u32>(y) & 0x7fffffffu;
+  if (a >= 0x7f800000u || b > 0x7f800000u || b == 0u) { return lab_f(0x7fc00000u); }
+  if (a < b) { return x; }
+  let exponent = max(b >> 23u, 1u);
+  let d = select(b, (b & 0x7fffffu) | 0x800000u, b >= 0x800000u);
+  var r = select(a, (a & 0x7fffffu) | 0x800000u, a >= 0x800000u) % d;
+  var n = max(a >> 23u, 1u) - exponent;
+  while (n > 0u) {
+    let step = min(n, 8u);
+    r = (r << step) % d;
+    n -= step;
+  }
+  let up = min(countLeadingZeros(r | 1u) - 8u, exponent - 1u);
+  r <<= up;
+  return lab_f(sign | select(r, (r & 0x7fffffu) | ((exponent - up) << 23u), r >= 0x800000u));
+}
+
+// The high word of a product.
+fn lab_mul_high(a: u32, b: u32) -> u32 {
+  let low = (a & 0xffffu) * (b & 0xffffu);
+  let one = (a >> 16u) * (b & 0xffffu) + (low >> 16u);
+  let other = (a & 0xffffu) * (b >> 16u) + (one & 0xffffu);
+  return (a >> 16u) * (b >> 16u) + (one >> 16u) + (other >> 16u);
+}
+
+// acc + factor * term in 64 bits, low word first.
+fn lab_mad_64(acc: vec2<u32>, factor: vec2<u32>, term: i32) -> vec2<u32> {
+  let t = bitcast<u32>(term);
+  let low = factor.x * t;
+  let high = lab_mul_high(factor.x, t) + factor.y * t - select(0u, factor.x, term < 0i);
+  let sum = acc.x + low;
+  return vec2<u32>(sum, acc.y + high + select(0u, 1u, sum < low));
+}

@@ -1,0 +1,36 @@
+//! Programs in index notation, on both drivers.
+
+use wgslab::{Context, DType, Device, Driver, ProgramSpec, TensorNode, host};
+
+use crate::open;
+
+fn floats(label: &str, shape: &[u32]) -> TensorNode {
+    TensorNode::new(label, DType::F32, shape)
+}
+
+async fn product<D: Driver>(device: &Device<D>) -> wgslab::Result<Vec<f32>> {
+    let (a, b) = (floats("a", &[3, 4]), floats("b", &[4, 5]));
+    let values = |count: u32| (0..count).map(|value| value as f32 * 0.5 - 2.0).collect::<Vec<f32>>();
+    let loaded = Context::root(device).init_from_host(&a, &values(12))?.init_from_host(&b, &values(20))?;
+    let spec = ProgramSpec::new("product", "c[i, j] +=! a[i, k] * b[k, j]\nd[i, j] = max(c[i, j] - 1, 0)");
+    let code = device.compile(spec.node(&a).node(&b)).await?;
+    let routine = loaded.link(&code).await?;
+    routine.run()?;
+    routine.context().to_host(code.node("d")?).await
+}
+
+#[test]
+fn a_product_and_what_follows_it_are_the_same_on_both_drivers() {
+    let values = |count: u32| (0..count).map(|value| value as f32 * 0.5 - 2.0).collect::<Vec<f32>>();
+    let (a, b) = (values(12), values(20));
+    let mut want = Vec::new();
+    for i in 0..3 {
+        for j in 0..5 {
+            let sum: f32 = (0..4).map(|k| a[i * 4 + k] * b[k * 5 + j]).sum();
+            want.push((sum - 1.0).max(0.0));
+        }
+    }
+    let on_host = host::open(host::OpenOptions::default()).unwrap();
+    assert_eq!(pollster::block_on(product(&on_host)).unwrap(), want);
+    assert_eq!(pollster::block_on(product(&open())).unwrap(), want);
+}
