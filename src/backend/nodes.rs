@@ -82,8 +82,8 @@ pub(crate) struct LinkPlan {
 }
 
 impl CodeNodes {
-    /// The nodes of kernels that run one after the other. `created` are nodes that linking may create although they are
-    /// read first.
+    /// The nodes of kernels that run one after the other. `created` are nodes that linking creates wherever they are
+    /// read first, and even where no kernel has them: a program may have no point to run that touches them.
     pub(crate) fn new(kernels: &[Arc<KernelSpec>], created: &[TensorNode]) -> Self {
         let mut position_of: SortedMap<NodeId, usize> = SortedMap::new();
         let mut distinct: Vec<CodeNode> = Vec::new();
@@ -109,6 +109,20 @@ impl CodeNodes {
                 }
             }
         }
+        let untouched = created.iter().filter(|node| !position_of.contains_key(&node.id()));
+        distinct.extend(untouched.map(|node| CodeNode {
+            tensor: KernelTensor {
+                name: node.label().to_owned(),
+                node: node.clone(),
+                access: Access::Write,
+                merged: false,
+            },
+            written_as: None,
+            is_read: false,
+            is_created: true,
+            first: 0,
+            last: 0,
+        }));
         let of = |wanted: fn(&CodeNode) -> bool| {
             distinct.iter().filter(|node| wanted(node)).map(|node| node.node().clone()).collect()
         };

@@ -11,7 +11,7 @@ use crate::loops::lower::{any_load, lower};
 use crate::node::{MemoryMode, TensorNode};
 use crate::notation::check::{Given, check};
 use crate::notation::parse;
-use crate::notation::program::{Origin, Program, StaticBound};
+use crate::notation::program::{Origin, Program, ProgramNode, StaticBound};
 use crate::notation::spec::{ProgramSource, ProgramSpec};
 use crate::wgsl::emit::{EmitLimits, emit};
 use crate::wgsl::spec::{KernelSpec, NestOf};
@@ -59,7 +59,8 @@ impl<D: Driver> Device<D> {
             kernels.push(Arc::new(kernel));
         }
         let tensors = || program.nodes.iter().zip(&nodes);
-        let created = tensors().filter(|(node, _)| node.origin == Origin::Declared).map(|(_, tensor)| tensor.clone());
+        let is_created = |node: &ProgramNode| node.origin == Origin::Declared || node.origin == Origin::Created && node.is_output;
+        let created = tensors().filter(|(node, _)| is_created(node)).map(|(_, tensor)| tensor.clone());
         let bounds = Bounds {
             statics: program.statics.clone(),
             nodes: program.nodes.iter().map(|node| node.name.clone()).collect(),

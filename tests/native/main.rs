@@ -21,6 +21,7 @@ mod cycles;
 mod deps;
 mod emitted;
 mod errors;
+mod fuzz;
 mod layering;
 mod loss;
 mod measure;

@@ -1,0 +1,301 @@
+//! Random programs three ways: what they mean, and what two drivers do. What fails is cut down.
+
+use std::fmt;
+
+use wgslab::notation::ast::{Ast, Expr, ExprKind, Item};
+use wgslab::notation::parse;
+use wgslab::notation::program::{Origin, Program, Ty};
+use wgslab::{Context, Device, Driver, MemoryMode, ProgramSpec, TensorNode};
+
+use super::grow::{Grown, grow};
+use super::naive::{State, Val, decode, run, zeros};
+
+/// How much was compared.
+#[derive(Clone, Debug, Default)]
+pub struct Count {
+    pub programs: u64,
+    pub statements: u64,
+    pub refused: u64,
+    pub elements: u64,
+    /// Elements of which nothing can be said.
+    pub unknown: u64,
+    /// Elements that must be exact.
+    pub exact: u64,
+}
+
+impl Count {
+    /// # Errors
+    /// If too little was compared to prove anything.
+    pub fn check(&self) -> Result<(), String> {
+        let is_enough = self.refused * 3 <= self.statements + self.refused && self.unknown * 3 <= self.elements;
+        if is_enough { Ok(()) } else { Err(format!("too little was compared: {self}")) }
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { programs, statements, refused, elements, unknown, exact } = self;
+        write!(
+            f,
+            "{programs} programs of {statements} statements ({refused} refused), {elements} elements compared on each \
+             driver: {exact} exactly, {unknown} undefined"
+        )
+    }
+}
+
+/// The nodes that are in the context after the runs, by name.
+type Contents = Vec<(String, Vec<u8>)>;
+
+async fn drive<D: Driver>(device: &Device<D>, grown: &Grown, program: &Program) -> Result<Contents, String> {
+    let mut spec = ProgramSpec::new("fuzz", grown.text.clone()).outputs(grown.outputs.clone());
+    let mut nodes = Vec::new();
+    for node in &grown.given {
+        let mode = if node.is_constant { MemoryMode::Constant } else { MemoryMode::OnDevice };
+        nodes.push(TensorNode::with_mode(node.name.clone(), node.dtype, node.shape.clone(), mode));
+    }
+    for node in &nodes {
+        spec = spec.node(node);
+    }
+    let loaded: Vec<(&TensorNode, &[u8])> = nodes.iter().zip(grown.bytes.iter().map(Vec::as_slice)).collect();
+    let text = |error: wgslab::Error| format!("refused: {error}");
+    let context = Context::root(device).init_from_host_many(&loaded).map_err(text)?;
+    let code = device.compile(spec).await.map_err(text)?;
+    let routine = context.link(&code).await.map_err(text)?;
+    let values: Vec<(&str, i32)> = (grown.statics.iter())
+        .filter(|(name, _)| program.statics.contains(name))
+        .map(|(name, value)| (name.as_str(), *value))
+        .collect();
+    for _ in 0..grown.runs {
+        routine.run_with(&values).map_err(text)?;
+    }
+    let mut read = Vec::new();
+    for node in &program.nodes {
+        let tensor = code.node(&node.name).map_err(text)?;
+        if routine.context().loc(tensor).is_some() {
+            read.push((node.name.clone(), tensor.clone()));
+        } else if node.origin != Origin::Created || node.is_output {
+            return Err(format!("\"{}\" is not in the context", node.name));
+        }
+    }
+    let tensors: Vec<&TensorNode> = read.iter().map(|(_, tensor)| tensor).collect();
+    let bytes = routine.context().to_host_many(&tensors).await.map_err(text)?;
+    Ok(read.iter().map(|(name, _)| name.clone()).zip(bytes).collect())
+}
+
+/// What a program means, or `None` where it cannot be run.
+fn meaning(grown: &Grown) -> Option<(Program, State)> {
+    let program = grown.program().ok()?;
+    let statics = grown.statics_of(&program)?;
+    let mut state = zeros(&program);
+    for (node, elements) in program.nodes.iter().zip(&mut state) {
+        if let Some(at) = grown.given.iter().position(|given| given.name == node.name) {
+            *elements = decode(node.dtype, &grown.bytes[at]);
+        }
+    }
+    for _ in 0..grown.runs {
+        run(&program, &statics, &mut state);
+    }
+    Some((program, state))
+}
+
+fn is_close(got: Val, want: Val) -> bool {
+    if want.ty != Ty::F32 {
+        return got.bits == want.bits;
+    }
+    let (got, expected) = (got.as_f64(), want.as_f64());
+    got == expected || got.is_nan() && expected.is_nan() || (got - expected).abs() <= want.err
+}
+
+/// The first difference, if any; counts what was compared.
+fn difference(program: &Program, state: &State, contents: &Contents, count: &mut Count) -> Option<String> {
+    for (name, bytes) in contents {
+        let at = program.nodes.iter().position(|node| node.name == *name).unwrap();
+        let node = &program.nodes[at];
+        let got = decode(node.dtype, bytes);
+        if got.len() != state[at].len() {
+            return Some(format!("{name} has {} elements, not {}", got.len(), state[at].len()));
+        }
+        for (offset, (got, want)) in got.iter().zip(&state[at]).enumerate() {
+            count.elements += 1;
+            if !want.is_known() {
+                count.unknown += 1;
+                continue;
+            }
+            count.exact += u64::from(want.err == 0.0);
+            if !is_close(*got, *want) {
+                return Some(format!(
+                    "{name} {:?} {}, element {offset}: got {}, want {} (within {:e})",
+                    node.shape,
+                    node.dtype,
+                    shown(*got),
+                    shown(*want),
+                    want.err
+                ));
+            }
+        }
+    }
+    None
+}
+
+fn shown(value: Val) -> String {
+    match value.ty {
+        Ty::F32 => format!("{:?}", value.as_f32()),
+        Ty::Bool => value.truth().to_string(),
+        _ => value.whole().to_string(),
+    }
+}
+
+/// What a driver does wrong.
+async fn fault<D: Driver>(device: &Device<D>, grown: &Grown, count: &mut Count) -> Option<String> {
+    let (program, state) = meaning(grown)?;
+    match drive(device, grown, &program).await {
+        Ok(contents) => difference(&program, &state, &contents, count),
+        Err(error) => Some(error),
+    }
+}
+
+/// Everything that is a step smaller.
+fn smaller(grown: &Grown) -> Vec<Grown> {
+    let Ok(ast) = parse(&grown.text) else { return Vec::new() };
+    let mut found = Vec::new();
+    let mut with = |ast: &Ast| {
+        let mut next = Grown { text: ast.to_string(), ..grown.clone() };
+        let created = |name: &String| {
+            let is_target = |item: &Item| matches!(item, Item::Statement(statement) if statement.target.text == *name);
+            ast.items.iter().any(is_target)
+        };
+        next.outputs.retain(created);
+        let Ok(program) = next.program() else { return };
+        let mut at = 0;
+        next.bytes.retain(|_| {
+            at += 1;
+            program.nodes.iter().any(|node| node.name == next.given[at - 1].name)
+        });
+        next.given.retain(|given| program.nodes.iter().any(|node| node.name == given.name));
+        if next.text.len() < grown.text.len() {
+            found.push(next);
+        }
+    };
+    for item in 0..ast.items.len() {
+        let mut less = ast.clone();
+        less.items.remove(item);
+        with(&less);
+    }
+    for item in 0..ast.items.len() {
+        let Item::Statement(statement) = &ast.items[item] else { continue };
+        for range in 0..statement.ranges.len() {
+            let mut less = ast.clone();
+            if let Item::Statement(statement) = &mut less.items[item] {
+                statement.ranges.remove(range);
+            }
+            with(&less);
+        }
+        let mut parts = 0;
+        visit(&mut statement.value.clone(), &mut |_| parts += 1);
+        for part in 0..parts {
+            for child in 0..4 {
+                let mut less = ast.clone();
+                let Item::Statement(statement) = &mut less.items[item] else { continue };
+                let (mut at, mut is_changed) = (0, false);
+                visit(&mut statement.value, &mut |expr| {
+                    if at == part
+                        && let Some(less) = children(expr).into_iter().nth(child)
+                    {
+                        *expr = less.clone();
+                        is_changed = true;
+                    }
+                    at += 1;
+                });
+                if is_changed {
+                    with(&less);
+                }
+            }
+        }
+    }
+    found
+}
+
+fn children(expr: &mut Expr) -> Vec<&mut Expr> {
+    match &mut expr.kind {
+        ExprKind::Access { positions, .. } => positions.iter_mut().collect(),
+        ExprKind::Unary(_, a) | ExprKind::Cast(_, a) | ExprKind::Bitcast(_, a) => vec![a],
+        ExprKind::Binary(_, a, b) => vec![a, b],
+        ExprKind::Conditional(a, b, c) => vec![a, b, c],
+        ExprKind::Call(_, arguments) => arguments.iter_mut().collect(),
+        ExprKind::Reduce { body, .. } => vec![body],
+        ExprKind::Pad { access, value } => vec![access, value],
+        _ => Vec::new(),
+    }
+}
+
+fn visit(expr: &mut Expr, body: &mut dyn FnMut(&mut Expr)) {
+    body(expr);
+    for child in children(expr) {
+        visit(child, body);
+    }
+}
+
+/// Cuts a program down as long as the driver still does it wrong.
+async fn shrunk<D: Driver>(device: &Device<D>, mut grown: Grown, mut message: String) -> (Grown, String) {
+    let mut tries = 0;
+    let mut once = grown.clone();
+    once.runs = 1;
+    if let Some(other) = fault(device, &once, &mut Count::default()).await {
+        (grown, message) = (once, other);
+    }
+    'smaller: loop {
+        for candidate in smaller(&grown) {
+            tries += 1;
+            if tries > 400 {
+                break 'smaller;
+            }
+            if let Some(other) = fault(device, &candidate, &mut Count::default()).await {
+                (grown, message) = (candidate, other);
+                continue 'smaller;
+            }
+        }
+        break;
+    }
+    (grown, message)
+}
+
+fn report(seed: u64, driver: &str, grown: &Grown, message: &str) -> String {
+    let mut text = format!("seed {seed} on the {driver} driver: {message}\n{}", grown.text);
+    for (node, bytes) in grown.given.iter().zip(&grown.bytes) {
+        let values: Vec<String> = decode(node.dtype, bytes).into_iter().take(40).map(shown).collect();
+        text.push_str(&format!("  {}: {}{:?} = {}\n", node.name, node.dtype, node.shape, values.join(" ")));
+    }
+    text.push_str(&format!("  outputs {:?}, statics {:?}, {} runs", grown.outputs, grown.statics, grown.runs));
+    text
+}
+
+/// Runs the program of a seed on both drivers.
+///
+/// # Errors
+/// What differs, with the program cut down to what it takes.
+pub async fn check_seed<A: Driver, B: Driver>(
+    seed: u64,
+    host: &Device<A>,
+    gpu: &Device<B>,
+    count: &mut Count,
+) -> Result<(), String> {
+    let grown = grow(seed);
+    count.refused += grown.refused;
+    let Some((program, state)) = meaning(&grown) else {
+        return Ok(());
+    };
+    count.programs += 1;
+    count.statements += grown.taken;
+    let on_host = drive(host, &grown, &program).await;
+    if let Some(message) = on_host.map_or_else(Some, |contents| difference(&program, &state, &contents, count)) {
+        let (grown, message) = shrunk(host, grown, message).await;
+        return Err(report(seed, "host", &grown, &message));
+    }
+    let on_gpu = drive(gpu, &grown, &program).await;
+    let difference = |contents| difference(&program, &state, &contents, &mut Count::default());
+    if let Some(message) = on_gpu.map_or_else(Some, difference) {
+        let (grown, message) = shrunk(gpu, grown, message).await;
+        return Err(report(seed, "gpu", &grown, &message));
+    }
+    Ok(())
+}

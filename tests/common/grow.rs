@@ -1,0 +1,757 @@
+//! Random programs in index notation, as text: one statement after another, each taken if the checker takes it.
+
+use wgslab::DType;
+use wgslab::notation::check::{Given, check};
+use wgslab::notation::parse;
+use wgslab::notation::program::{Origin, Program, Ty};
+
+use super::model::Random;
+
+/// A program with what it is run on.
+#[derive(Clone, Debug)]
+pub struct Grown {
+    pub text: String,
+    pub given: Vec<Given>,
+    /// The bytes of each node that is given.
+    pub bytes: Vec<Vec<u8>>,
+    pub outputs: Vec<String>,
+    pub statics: Vec<(String, i32)>,
+    pub runs: u32,
+    /// Statements that the checker took, and refused.
+    pub taken: u64,
+    pub refused: u64,
+}
+
+impl Grown {
+    /// The program as it is checked.
+    pub fn program(&self) -> wgslab::Result<Program> {
+        check(&self.text, &parse(&self.text)?, &self.given, &self.outputs)
+    }
+
+    /// The values of the statics, in the order of the program; `None` where the program refuses them.
+    pub fn statics_of(&self, program: &Program) -> Option<Vec<i32>> {
+        let value = |name: &String| self.statics.iter().find(|(known, _)| known == name).map_or(0, |(_, value)| *value);
+        let values: Vec<i32> = program.statics.iter().map(value).collect();
+        let holds = program.static_bounds.iter().all(|bound| {
+            let sum: i64 = bound.terms.iter().map(|(index, factor)| i64::from(values[*index]) * factor).sum();
+            (bound.least..=bound.most).contains(&sum)
+        });
+        holds.then_some(values)
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Tensor {
+    name: String,
+    dtype: DType,
+    shape: Vec<u32>,
+    is_constant: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Index {
+    name: &'static str,
+    lo: i64,
+    hi: i64,
+    /// The extents of axes on which it stands alone.
+    lone: Vec<u32>,
+}
+
+const NAMES: [&str; 12] = ["i", "j", "k", "l", "m", "n", "p", "q", "r", "s", "u", "v"];
+const STATICS: [&str; 2] = ["s", "shift"];
+const DTYPES: [DType; 12] = [
+    DType::F32,
+    DType::F32,
+    DType::F32,
+    DType::I32,
+    DType::I32,
+    DType::U32,
+    DType::F16,
+    DType::BF16,
+    DType::I8,
+    DType::U8,
+    DType::U8,
+    DType::Bool,
+];
+
+struct Grower<'r> {
+    random: &'r mut Random,
+    tensors: Vec<Tensor>,
+    indices: Vec<Index>,
+    /// Those that a name leads to here.
+    scope: Vec<usize>,
+    /// Points so far.
+    cost: i64,
+    /// Whether a position may gather.
+    may_gather: bool,
+}
+
+/// Points of a statement, inner reductions included.
+const MOST_POINTS: i64 = 3000;
+
+/// The program of a seed.
+pub fn grow(seed: u64) -> Grown {
+    let mut random = Random::new(seed);
+    let mut tensors: Vec<Tensor> = Vec::new();
+    let mut text = String::new();
+    let mut given = Vec::new();
+    for number in 0..2 + random.index(6) {
+        let dtype = DTYPES[random.index(DTYPES.len())];
+        let shape = shape(&mut random, &tensors);
+        let is_declared = random.below(4) == 0;
+        let is_constant = !is_declared && random.below(6) == 0;
+        let name = format!("t{number}");
+        if is_declared {
+            let extents: Vec<String> = shape.iter().map(u32::to_string).collect();
+            let extents = if extents.is_empty() { String::new() } else { format!("[{}]", extents.join(", ")) };
+            text.push_str(&format!("{name}: {dtype}{extents}\n"));
+        } else {
+            given.push(Given { name: name.clone(), dtype, shape: shape.clone(), is_constant });
+        }
+        tensors.push(Tensor { name, dtype, shape, is_constant });
+    }
+    let (mut taken, mut refused) = (0, 0);
+    let wanted = 1 + random.index(6) as u64;
+    while taken < wanted && refused < 40 {
+        let mut grower = Grower {
+            random: &mut random,
+            tensors: tensors.clone(),
+            indices: Vec::new(),
+            scope: Vec::new(),
+            cost: 1,
+            may_gather: true,
+        };
+        let Some(line) = grower.statement() else { continue };
+        let longer = format!("{text}{line}\n");
+        match parse(&longer).and_then(|ast| check(&longer, &ast, &given, &[])) {
+            Ok(program) if points(&program) <= 40_000 => {
+                taken += 1;
+                text = longer;
+                for node in &program.nodes {
+                    if !tensors.iter().any(|known| known.name == node.name) {
+                        let (name, shape) = (node.name.clone(), node.shape.clone());
+                        tensors.push(Tensor { name, dtype: node.dtype, shape, is_constant: false });
+                    }
+                }
+            }
+            Ok(_) => {}
+            Err(error) => {
+                refused += 1;
+                if std::env::var_os("WGSLAB_SHOW_REFUSED").is_some() {
+                    eprintln!("refused: {line}\n  {error}");
+                }
+            }
+        }
+    }
+    let mut outputs = Vec::new();
+    if let Ok(program) = parse(&text).and_then(|ast| check(&text, &ast, &given, &[])) {
+        given.retain(|node| program.nodes.iter().any(|known| known.name == node.name));
+        let created = program.nodes.iter().filter(|node| node.origin == Origin::Created);
+        outputs.extend(created.filter(|_| random.below(3) > 0).map(|node| node.name.clone()));
+    }
+    let bytes = given.iter().map(|node| contents(&mut random, node.dtype, &node.shape)).collect();
+    let runs = 1 + random.below(2) as u32;
+    let mut grown = Grown { text, given, bytes, outputs, statics: Vec::new(), runs, taken, refused };
+    for _ in 0..60 {
+        grown.statics = STATICS.iter().map(|name| ((*name).to_owned(), random.below(9) as i32 - 3)).collect();
+        if grown.program().is_ok_and(|program| grown.statics_of(&program).is_some()) {
+            break;
+        }
+    }
+    grown
+}
+
+/// The most points of a statement.
+fn points(program: &Program) -> i64 {
+    let of = |statement: &wgslab::notation::program::Statement| {
+        statement.indices.iter().map(|index| (index.hi - index.lo).max(1)).fold(1i64, i64::saturating_mul)
+    };
+    program.statements.iter().map(of).max().unwrap_or(0)
+}
+
+fn shape(random: &mut Random, tensors: &[Tensor]) -> Vec<u32> {
+    let rank = [0, 1, 1, 1, 2, 2, 2, 3, 3, 4][random.index(10)];
+    let mut shape: Vec<u32> = (0..rank).map(|_| extent(random, tensors)).collect();
+    while shape.iter().map(|extent| i64::from(*extent)).product::<i64>() > MOST_POINTS {
+        if let Some(most) = shape.iter_mut().max() {
+            *most = 2;
+        }
+    }
+    shape
+}
+
+fn extent(random: &mut Random, tensors: &[Tensor]) -> u32 {
+    let known: Vec<u32> = tensors.iter().flat_map(|tensor| tensor.shape.iter().copied()).collect();
+    if !known.is_empty() && random.below(3) > 0 {
+        return known[random.index(known.len())];
+    }
+    match random.below(24) {
+        0 => 0,
+        1 => [64, 65, 127, 129, 130][random.index(5)],
+        2 => [257, 300, 513][random.index(3)],
+        _ => 1 + random.below(7) as u32,
+    }
+}
+
+fn contents(random: &mut Random, dtype: DType, shape: &[u32]) -> Vec<u8> {
+    let len: u64 = shape.iter().map(|extent| u64::from(*extent)).product();
+    let mut bytes = Vec::new();
+    let is_wild = random.below(4) == 0;
+    for _ in 0..len {
+        let special = is_wild && random.below(12) == 0;
+        let float = if special {
+            [0.0, -0.0, f32::NAN, f32::INFINITY, 1e10, -70000.0, 1e-6, 100.5][random.index(8)]
+        } else if is_wild {
+            (random.below(1 << 24) as f32 / (1 << 23) as f32 - 1.0) * 4.0
+        } else {
+            (random.below(49) as f32 - 24.0) / 8.0
+        };
+        let whole = if special {
+            [i32::MIN, i32::MAX, -1, 255, 256, 31, 32, -129][random.index(8)]
+        } else {
+            random.below(13) as i32 - 4
+        };
+        match dtype {
+            DType::F32 => bytes.extend(float.to_le_bytes()),
+            DType::F16 => bytes.extend(half::f16::from_f32(float).to_le_bytes()),
+            DType::BF16 => bytes.extend(half::bf16::from_f32(float).to_le_bytes()),
+            DType::I32 => bytes.extend(whole.to_le_bytes()),
+            DType::U32 => bytes.extend(if special { whole as u32 } else { random.below(9) as u32 }.to_le_bytes()),
+            DType::I8 | DType::U8 => bytes.push(if is_wild { random.below(256) as u8 } else { random.below(9) as u8 }),
+            DType::Bool => bytes.push(random.below(2) as u8),
+        }
+    }
+    bytes
+}
+
+impl Grower<'_> {
+    fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
+        of[self.random.index(of.len())]
+    }
+
+    fn chance(&mut self, of: u64, among: u64) -> bool {
+        self.random.below(among) < of
+    }
+
+    /// A new index; its name may hide another's.
+    fn index(&mut self, lo: i64, hi: i64, may_hide: bool) -> Option<usize> {
+        let cost = self.cost.saturating_mul((hi - lo).max(1));
+        if cost > MOST_POINTS {
+            return None;
+        }
+        self.cost = cost;
+        let is_used = |name: &str, indices: &[Index]| indices.iter().any(|index| index.name == name);
+        let name = match self.indices.last() {
+            Some(last) if may_hide && self.random.below(6) == 0 => last.name,
+            _ => NAMES.into_iter().find(|name| !is_used(name, &self.indices))?,
+        };
+        self.indices.push(Index { name, lo, hi, lone: Vec::new() });
+        Some(self.indices.len() - 1)
+    }
+
+    fn statement(&mut self) -> Option<String> {
+        let writable: Vec<Tensor> = self.tensors.iter().filter(|tensor| !tensor.is_constant).cloned().collect();
+        let existing = (!writable.is_empty() && (self.chance(3, 5) || self.tensors.len() >= 12))
+            .then(|| writable[self.random.index(writable.len())].clone());
+        let is_bool = existing.as_ref().is_some_and(|tensor| tensor.dtype == DType::Bool);
+        let op = match &existing {
+            _ if is_bool => "=",
+            Some(_) => self.one(&["=", "=", "=", "+=", "*=", "max=", "min=", "+=!", "+=!", "*=!", "max=!", "min=!"]),
+            None => self.one(&["=", "=", "=", "+=!", "+=!", "*=!", "max=!", "min=!"]),
+        };
+        let accumulates = op != "=";
+        let (name, ty, left) = match existing {
+            Some(tensor) => {
+                let left = self.left(&tensor, accumulates)?;
+                (tensor.name.clone(), Ty::of(tensor.dtype), left)
+            }
+            None => {
+                let shape = shape(self.random, &self.tensors);
+                let mut left = Vec::new();
+                for extent in shape {
+                    let index = self.index(0, i64::from(extent), false)?;
+                    self.scope.push(index);
+                    left.push(self.indices[index].name.to_owned());
+                }
+                let ty = if accumulates { 3 } else { 4 };
+                let ty = [Ty::F32, Ty::I32, Ty::U32, Ty::Bool][self.random.index(ty)];
+                let ty = if self.chance(1, 3) { Ty::F32 } else { ty };
+                (format!("c{}", self.tensors.len()), ty, left)
+            }
+        };
+        if accumulates {
+            for _ in 0..self.random.below(3) {
+                let extent = i64::from(extent(self.random, &self.tensors));
+                let lo = if self.chance(1, 8) { extent / 3 } else { 0 };
+                if let Some(index) = self.index(lo, extent, false) {
+                    self.scope.push(index);
+                }
+            }
+        }
+        let depth = 1 + self.random.below(4) as u32;
+        let mut value = self.expr(ty, depth);
+        if accumulates {
+            // An index that stands nowhere is none.
+            for index in self.scope.clone() {
+                if !value.contains(self.indices[index].name)
+                    && !left.iter().any(|at| at.contains(self.indices[index].name))
+                {
+                    let access = self.load_along(index, ty);
+                    value = format!("{value} + {access}");
+                }
+            }
+        }
+        let mut ranges: Vec<String> = Vec::new();
+        let mut named: Vec<&str> = Vec::new();
+        for index in &self.indices {
+            let Index { name, lo, hi, lone } = index;
+            let is_plain = *lo == 0 && !lone.is_empty() && lone.iter().all(|extent| i64::from(*extent) == *hi);
+            if !(is_plain && self.random.below(4) > 0 || self.random.below(30) == 0) && !named.contains(name) {
+                named.push(name);
+                ranges.push(format!("{name} in {lo}:{hi}"));
+            }
+        }
+        let positions = if left.is_empty() { String::new() } else { format!("[{}]", left.join(", ")) };
+        let clause = if ranges.is_empty() { String::new() } else { format!(" where {}", ranges.join(", ")) };
+        Some(format!("{name}{positions} {op} {value}{clause}"))
+    }
+
+    /// An access along an index, or what stands for it.
+    fn load_along(&mut self, index: usize, ty: Ty) -> String {
+        let name = self.indices[index].name;
+        match ty {
+            Ty::F32 => format!("f32({name})"),
+            Ty::I32 => name.to_owned(),
+            _ => format!("u32({name})"),
+        }
+    }
+
+    /// Positions on the left of a node that exists.
+    fn left(&mut self, tensor: &Tensor, accumulates: bool) -> Option<Vec<String>> {
+        let mut left = Vec::new();
+        for &extent in &tensor.shape {
+            let whole = i64::from(extent);
+            let roll = self.random.below(20);
+            let text = match roll {
+                0..=1 if accumulates => {
+                    let hi = 1 + self.random.below(6) as i64;
+                    if self.scope.is_empty() {
+                        let index = self.index(0, hi, false)?;
+                        self.scope.push(index);
+                    }
+                    self.may_gather = false;
+                    let ty = if self.chance(1, 4) { Ty::U32 } else { Ty::I32 };
+                    let load = self.load(ty, false);
+                    self.may_gather = true;
+                    match self.random.below(4) {
+                        0 => format!("{load} + 1"),
+                        1 => format!("{load} * 2"),
+                        _ => load,
+                    }
+                }
+                2..=3 if !self.scope.is_empty() => self.affine(whole)?,
+                4 if whole > 0 => self.random.below(whole as u64).to_string(),
+                5 if whole > 1 => {
+                    self.fresh(0, whole / 2)?;
+                    let name = self.indices.last()?.name;
+                    format!("2 * {name} + {}", whole % 2)
+                }
+                6 => {
+                    self.fresh(0, whole)?;
+                    let name = self.indices.last()?.name;
+                    format!("{} - {name}", whole - 1)
+                }
+                7 if whole > 2 => {
+                    self.fresh(0, whole - 2)?;
+                    let name = self.indices.last()?.name;
+                    format!("{name} + {}", 1 + self.random.below(2))
+                }
+                8 if whole > 2 => {
+                    self.fresh(1, whole - 1)?;
+                    self.indices.last()?.name.to_owned()
+                }
+                9 if whole > 1 => {
+                    self.fresh(0, whole / 2)?;
+                    let name = self.indices.last()?.name;
+                    format!("{name} + @{}", STATICS[0])
+                }
+                10 if whole > 3 => {
+                    let inner = 2 + self.random.below(2) as i64;
+                    self.fresh(0, whole / inner)?;
+                    let outer = self.indices.last()?.name;
+                    self.fresh(0, inner)?;
+                    format!("{inner} * {outer} + {}", self.indices.last()?.name)
+                }
+                _ => {
+                    self.fresh(0, whole)?;
+                    self.indices.last_mut()?.lone.push(extent);
+                    self.indices.last()?.name.to_owned()
+                }
+            };
+            left.push(text);
+        }
+        Some(left)
+    }
+
+    fn fresh(&mut self, lo: i64, hi: i64) -> Option<()> {
+        let index = self.index(lo, hi.max(lo), false)?;
+        self.scope.push(index);
+        Some(())
+    }
+
+    /// A position that stays on the axis.
+    fn affine(&mut self, extent: i64) -> Option<String> {
+        for _ in 0..6 {
+            if self.scope.is_empty() {
+                break;
+            }
+            let index = self.scope[self.random.index(self.scope.len())];
+            let Index { name, lo, hi, .. } = self.indices[index].clone();
+            let factor = [1, 1, 1, -1, 2, -2, 3][self.random.index(7)];
+            let ends = [factor * lo, factor * (hi - 1)];
+            let (mut least, mut most) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
+            if lo >= hi {
+                (least, most) = (0, 0);
+            }
+            let mut text = match factor {
+                1 => name.to_owned(),
+                -1 => format!("-{name}"),
+                _ => format!("{factor} * {name}"),
+            };
+            if self.chance(1, 5) {
+                let other = self.scope[self.random.index(self.scope.len())];
+                let Index { name, lo, hi, .. } = self.indices[other].clone();
+                if lo < hi {
+                    (least, most) = (least + lo, most + hi - 1);
+                }
+                text = format!("{text} + {name}");
+            }
+            let room = extent - 1 - most + least;
+            if room < 0 {
+                continue;
+            }
+            let constant = -least + self.random.below(room as u64 + 1) as i64;
+            if room > 1 && self.chance(1, 6) {
+                return Some(format!("{text} + @{} + {constant}", self.one(&STATICS)));
+            }
+            return Some(match constant {
+                0 => text,
+                1.. => format!("{text} + {constant}"),
+                _ => format!("{text} - {}", -constant),
+            });
+        }
+        None
+    }
+
+    fn position(&mut self, extent: u32, may_leave: bool) -> Option<String> {
+        let whole = i64::from(extent);
+        if may_leave && self.chance(1, 2) && !self.scope.is_empty() {
+            let index = self.scope[self.random.index(self.scope.len())];
+            let shift = self.random.below(7) as i64 - 3;
+            let factor = self.one(&["", "2 * ", "-"]);
+            return Some(format!("{factor}{} + {shift}", self.indices[index].name));
+        }
+        match self.random.below(10) {
+            0 if self.may_gather && whole > 0 => {
+                self.may_gather = false;
+                let ty = if self.chance(1, 4) { Ty::U32 } else { Ty::I32 };
+                let load = self.load(ty, false);
+                self.may_gather = true;
+                return Some(match self.random.below(4) {
+                    0 => format!("{load} + 1"),
+                    1 => format!("{load} * 2"),
+                    _ => load,
+                });
+            }
+            1 | 2 => {
+                if let Some(text) = self.affine(whole) {
+                    return Some(text);
+                }
+            }
+            _ => {}
+        }
+        let exact: Vec<usize> = (self.scope.iter().copied())
+            .filter(|index| self.indices[*index].lo == 0 && self.indices[*index].hi == whole)
+            .collect();
+        if !exact.is_empty() {
+            let index = exact[self.random.index(exact.len())];
+            self.indices[index].lone.push(extent);
+            return Some(self.indices[index].name.to_owned());
+        }
+        let fits: Vec<usize> = (self.scope.iter().copied())
+            .filter(|index| self.indices[*index].lo >= 0 && self.indices[*index].hi <= whole)
+            .collect();
+        if !fits.is_empty() && self.chance(4, 5) {
+            let index = fits[self.random.index(fits.len())];
+            self.indices[index].lone.push(extent);
+            return Some(self.indices[index].name.to_owned());
+        }
+        if let Some(text) = self.affine(whole) {
+            return Some(text);
+        }
+        (whole > 0).then(|| self.random.below(whole as u64).to_string())
+    }
+
+    /// An element as a type.
+    fn load(&mut self, ty: Ty, may_cast: bool) -> String {
+        for _ in 0..8 {
+            let tensor = self.tensors[self.random.index(self.tensors.len())].clone();
+            let found = Ty::of(tensor.dtype);
+            if found != ty && !(may_cast && self.chance(1, 4)) {
+                continue;
+            }
+            let is_padded = self.chance(1, 6) && !tensor.shape.is_empty();
+            let (cost, count) = (self.cost, self.indices.len());
+            let positions: Option<Vec<String>> =
+                tensor.shape.iter().map(|extent| self.position(*extent, is_padded)).collect();
+            let Some(positions) = positions else {
+                self.cost = cost;
+                self.indices.truncate(count);
+                continue;
+            };
+            let mut text = tensor.name.clone();
+            if !positions.is_empty() {
+                text = format!("{text}[{}]", positions.join(", "));
+            }
+            if is_padded {
+                let value = if self.chance(1, 4) { self.load(found, false) } else { self.leaf(found) };
+                text = format!("pad({text}, {value})");
+            }
+            return match (ty, found) {
+                _ if ty == found => text,
+                (Ty::F32, Ty::Bool) => format!("f32({text})"),
+                (Ty::F32, _) if self.chance(1, 2) => format!("f32({text})"),
+                (Ty::F32, _) => format!("(0.5 + {text})"),
+                (Ty::I32, _) => format!("i32({text})"),
+                (Ty::U32, _) => format!("u32({text})"),
+                (Ty::Bool, _) => format!("bool({text})"),
+            };
+        }
+        self.leaf(ty)
+    }
+
+    fn leaf(&mut self, ty: Ty) -> String {
+        match ty {
+            Ty::F32 => self.one(&["0.5", "1.0", "2.0", "-1.25", "3.0", "0.1", "pi", "1e-3", "-0.0"]).to_owned(),
+            Ty::I32 => match self.random.below(8) {
+                0 => format!("@{}", STATICS[self.random.index(2)]),
+                1..=4 if !self.scope.is_empty() => {
+                    let index = self.scope[self.random.index(self.scope.len())];
+                    self.indices[index].name.to_owned()
+                }
+                _ => format!("i32({})", self.one(&["0", "1", "2", "3", "-1", "7", "31", "-2147483648", "2147483647"])),
+            },
+            Ty::U32 => format!("u32({})", self.one(&["0", "1", "2", "3", "5", "31", "4294967295", "65536"])),
+            Ty::Bool => self.one(&["true", "false"]).to_owned(),
+        }
+    }
+
+    fn reduction(&mut self, word: &str, ty: Ty, depth: u32) -> Option<String> {
+        let (cost, scope) = (self.cost, self.scope.clone());
+        let count = if word.starts_with("arg") { 1 } else { 1 + self.random.index(2) };
+        let mut names = Vec::new();
+        for _ in 0..count {
+            let mut extent = i64::from(extent(self.random, &self.tensors));
+            if word.starts_with("arg") {
+                extent = extent.max(1);
+            }
+            let lo = if self.chance(1, 8) { extent / 3 } else { 0 };
+            let Some(index) = self.index(lo, extent, names.is_empty()) else { break };
+            let name = self.indices[index].name;
+            if names.contains(&name) {
+                break;
+            }
+            self.scope.retain(|outer| self.indices[*outer].name != name);
+            self.scope.push(index);
+            names.push(name);
+        }
+        if names.is_empty() {
+            (self.cost, self.scope) = (cost, scope);
+            return None;
+        }
+        let body = self.expr(ty, depth);
+        (self.cost, self.scope) = (cost, scope);
+        Some(format!("{word}[{}]({body})", names.join(", ")))
+    }
+
+    fn expr(&mut self, ty: Ty, depth: u32) -> String {
+        if depth == 0 || self.chance(1, 8) {
+            return if self.chance(5, 6) { self.load(ty, true) } else { self.leaf(ty) };
+        }
+        let below = depth - 1;
+        if self.chance(1, 10) {
+            let (c, a, b) = (self.expr(Ty::Bool, below), self.expr(ty, below), self.expr(ty, below));
+            return if self.chance(1, 2) { format!("select({c}, {a}, {b})") } else { format!("({c} ? {a} : {b})") };
+        }
+        if self.chance(1, 7) && ty != Ty::Bool {
+            let word = self.one(&["sum", "sum", "prod", "max", "min"]);
+            if let Some(text) = self.reduction(word, ty, below) {
+                return text;
+            }
+        }
+        match ty {
+            Ty::F32 => self.float(below),
+            Ty::I32 => self.signed(below),
+            Ty::U32 => self.unsigned(below),
+            Ty::Bool => self.truth(below),
+        }
+    }
+
+    fn infix(&mut self, ops: &[&str], ty: Ty, depth: u32) -> String {
+        let (a, op, b) = (self.expr(ty, depth), self.one(ops), self.expr(ty, depth));
+        if self.chance(1, 6) { format!("{a} {op} {b}") } else { format!("({a} {op} {b})") }
+    }
+
+    fn float(&mut self, depth: u32) -> String {
+        match self.random.below(24) {
+            0..=7 => self.infix(&["+", "+", "-", "*", "*", "/", "%"], Ty::F32, depth),
+            8..=13 => {
+                let word = self.one(&[
+                    "abs",
+                    "sign",
+                    "floor",
+                    "ceil",
+                    "round",
+                    "trunc",
+                    "sqrt",
+                    "rsqrt",
+                    "exp",
+                    "exp2",
+                    "log",
+                    "log2",
+                    "sin",
+                    "cos",
+                    "tan",
+                    "asin",
+                    "acos",
+                    "atan",
+                    "sinh",
+                    "cosh",
+                    "tanh",
+                    "erf",
+                    "sigmoid",
+                    "relu",
+                    "gelu",
+                    "gelu_tanh",
+                    "silu",
+                    "softplus",
+                ]);
+                let a = self.expr(Ty::F32, depth);
+                match word {
+                    "sqrt" | "rsqrt" | "log" | "log2" if self.chance(4, 5) => format!("{word}(abs({a}) + 0.25)"),
+                    "asin" | "acos" if self.chance(4, 5) => format!("{word}(clamp({a}, -1, 1))"),
+                    "exp" | "exp2" | "sinh" | "cosh" if self.chance(4, 5) => format!("{word}(min({a}, 4))"),
+                    _ => format!("{word}({a})"),
+                }
+            }
+            14 => {
+                let word = self.one(&["min", "max", "atan2"]);
+                format!("{word}({}, {})", self.expr(Ty::F32, depth), self.expr(Ty::F32, depth))
+            }
+            15 => {
+                let word = self.one(&["fma", "clamp"]);
+                let (a, b, c) = (self.expr(Ty::F32, depth), self.expr(Ty::F32, 0), self.expr(Ty::F32, 0));
+                format!("{word}({a}, {b}, {c})")
+            }
+            16 => {
+                let power = self.one(&["2", "3", "-1", "0.5", "1.5", "0", "2.0"]);
+                let a = self.expr(Ty::F32, depth);
+                match power {
+                    "0.5" | "1.5" => format!("pow(abs({a}), {power})"),
+                    _ if self.chance(1, 2) => format!("(({a}) ** {power})"),
+                    _ => format!("pow({a}, {power})"),
+                }
+            }
+            17 => format!("pow(abs({}), {})", self.expr(Ty::F32, depth), self.expr(Ty::F32, 0)),
+            18 => format!("{}({})", self.one(&["f16", "bf16", "f32"]), self.expr(Ty::F32, depth)),
+            19 => format!("f32({})", self.expr(Ty::I32, depth)),
+            20 => {
+                let ty = [Ty::I32, Ty::U32][self.random.index(2)];
+                format!("({} * {})", self.expr(Ty::F32, depth), self.expr(ty, depth))
+            }
+            21 => {
+                let word = self.one(&["uniform", "normal"]);
+                format!("{word}({}, {})", self.expr(Ty::U32, depth), self.expr(Ty::U32, 0))
+            }
+            22 => format!("-{}", self.expr(Ty::F32, 0)),
+            _ => {
+                let wide = self.one(&["bitcast_u32", "bitcast_i32"]);
+                format!("bitcast_f32({wide}({}))", self.expr(Ty::F32, depth))
+            }
+        }
+    }
+
+    fn signed(&mut self, depth: u32) -> String {
+        match self.random.below(16) {
+            0..=6 => self.infix(&["+", "-", "*", "/", "%", "&", "|", "^"], Ty::I32, depth),
+            7 => self.infix(&["<<", ">>", "**"], Ty::I32, depth),
+            8 => format!("({} {} {})", self.expr(Ty::I32, depth), self.one(&["<<", ">>", "**"]), self.expr(Ty::U32, 0)),
+            9 => format!("{}({})", self.one(&["abs", "sign", "relu", "-", "~"]), self.expr(Ty::I32, depth)),
+            10 => format!(
+                "{}({}, {})",
+                self.one(&["min", "max", "pow"]),
+                self.expr(Ty::I32, depth),
+                self.expr(Ty::I32, 0)
+            ),
+            11 => format!("clamp({}, {}, {})", self.expr(Ty::I32, depth), self.expr(Ty::I32, 0), self.expr(Ty::I32, 0)),
+            12 => {
+                let ty = [Ty::F32, Ty::U32, Ty::Bool, Ty::I32][self.random.index(4)];
+                format!("{}({})", self.one(&["i32", "i8"]), self.expr(ty, depth))
+            }
+            13 => format!("bitcast_i32({})", self.expr([Ty::F32, Ty::U32][usize::from(depth % 2 == 0)], depth)),
+            _ => {
+                let word = self.one(&["argmax", "argmin"]);
+                let ty = [Ty::F32, Ty::I32, Ty::U32][self.random.index(3)];
+                self.reduction(word, ty, depth).unwrap_or_else(|| self.leaf(Ty::I32))
+            }
+        }
+    }
+
+    fn unsigned(&mut self, depth: u32) -> String {
+        match self.random.below(16) {
+            0..=7 => self.infix(&["+", "-", "*", "/", "%", "&", "|", "^"], Ty::U32, depth),
+            8 => self.infix(&["<<", ">>", "**"], Ty::U32, depth),
+            9 => format!("({} {} {})", self.expr(Ty::U32, depth), self.one(&["<<", ">>", "**"]), self.expr(Ty::I32, 0)),
+            10 => format!("{}({})", self.one(&["abs", "sign", "relu", "-", "~"]), self.expr(Ty::U32, depth)),
+            11 => format!(
+                "{}({}, {})",
+                self.one(&["min", "max", "pow"]),
+                self.expr(Ty::U32, depth),
+                self.expr(Ty::U32, 0)
+            ),
+            12 => format!("clamp({}, {}, {})", self.expr(Ty::U32, depth), self.expr(Ty::U32, 0), self.expr(Ty::U32, 0)),
+            13 => {
+                let ty = [Ty::F32, Ty::I32, Ty::Bool, Ty::U32][self.random.index(4)];
+                format!("{}({})", self.one(&["u32", "u8"]), self.expr(ty, depth))
+            }
+            14 => {
+                let ty = [Ty::F32, Ty::I32][self.random.index(2)];
+                format!("bitcast_u32({})", self.expr(ty, depth))
+            }
+            _ => format!(
+                "threefry2x32({}, {}, {}, {})",
+                self.expr(Ty::U32, 0),
+                self.expr(Ty::U32, 0),
+                self.expr(Ty::U32, 0),
+                self.leaf(Ty::U32)
+            ),
+        }
+    }
+
+    fn truth(&mut self, depth: u32) -> String {
+        match self.random.below(10) {
+            0..=3 => {
+                let ty = [Ty::F32, Ty::I32, Ty::U32][self.random.index(3)];
+                format!("({})", self.infix(&["<", "<=", ">", ">=", "==", "!="], ty, depth))
+            }
+            4..=5 => self.infix(&["&&", "||", "==", "!="], Ty::Bool, depth),
+            6 => format!("!({})", self.expr(Ty::Bool, depth)),
+            7 => format!("{}({})", self.one(&["isnan", "isinf"]), self.expr(Ty::F32, depth)),
+            8 => {
+                let ty = [Ty::F32, Ty::I32, Ty::U32][self.random.index(3)];
+                format!("bool({})", self.expr(ty, depth))
+            }
+            _ => self.load(Ty::Bool, true),
+        }
+    }
+}
