@@ -11,7 +11,7 @@ use crate::loops::lower::{any_load, lower};
 use crate::node::{MemoryMode, TensorNode};
 use crate::notation::check::{Given, check};
 use crate::notation::parse;
-use crate::notation::program::{Origin, Program, ProgramNode, StaticBound};
+use crate::notation::program::{Program, StaticBound};
 use crate::notation::spec::{ProgramSource, ProgramSpec};
 use crate::wgsl::emit::{EmitLimits, emit};
 use crate::wgsl::spec::{KernelSpec, NestOf};
@@ -58,9 +58,10 @@ impl<D: Driver> Device<D> {
             kernel.nest = Some(NestOf { loops: loops.clone(), nest: index, buffers });
             kernels.push(Arc::new(kernel));
         }
-        let tensors = || program.nodes.iter().zip(&nodes);
-        let is_created = |node: &ProgramNode| node.origin == Origin::Declared || node.origin == Origin::Created && node.is_output;
-        let created = tensors().filter(|(node, _)| is_created(node)).map(|(_, tensor)| tensor.clone());
+        // Also what is written for no point, and read or listed as an output all the same.
+        let is_given = |node: &TensorNode| spec.given.iter().any(|(_, given)| given == node);
+        let created = tensors.into_iter().filter(|node| !is_given(node));
+        let names = program.nodes.iter().zip(&nodes).map(|(node, tensor)| (node.name.clone(), tensor.clone()));
         let bounds = Bounds {
             statics: program.statics.clone(),
             nodes: program.nodes.iter().map(|node| node.name.clone()).collect(),
@@ -71,7 +72,7 @@ impl<D: Driver> Device<D> {
             statics: program.statics.clone(),
             specs: kernels,
             created: created.collect(),
-            names: tensors().map(|(node, tensor)| (node.name.clone(), tensor.clone())).collect(),
+            names: names.collect(),
             admits: Some(Box::new(bounds)),
         };
         self.compile_parts(parts).await.map_err(named)

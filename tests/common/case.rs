@@ -12,6 +12,8 @@ pub struct Case {
     pub source: String,
     #[serde(default)]
     pub device: DeviceOptions,
+    // A program.
+    pub program: Option<String>,
     // A raw kernel.
     pub wgsl: Option<String>,
     pub tensors: Option<Value>,

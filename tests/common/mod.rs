@@ -20,6 +20,7 @@ pub mod naive;
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 pub mod oracle;
 pub mod run_case;
+pub mod run_program;
 pub mod values;
 #[allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 pub mod volume;

@@ -10,6 +10,7 @@ use wgslab::{
 
 use super::blocks::{read_block, write_block};
 use super::case::{Case, Failure, Kernel, Op, Step, Tensor, Values, parse};
+use super::run_program::run_program_case;
 use super::values::{compare, encode};
 
 /// What came of a case.
@@ -26,10 +27,10 @@ pub enum Outcome {
 /// Runs a case. `executes` says whether the driver can execute raw kernels.
 pub async fn run_case<D: Driver>(case: &Case, device: &Device<D>, executes: bool) -> Result<Outcome, String> {
     let used = device.report().in_use_bytes;
-    let outcome = if case.steps.is_empty() {
-        run_kernel_case(case, device, executes).await
-    } else {
-        run_steps(case, device, executes).await
+    let outcome = match &case.program {
+        Some(text) => run_program_case(case, text, device).await,
+        None if case.steps.is_empty() => run_kernel_case(case, device, executes).await,
+        None => run_steps(case, device, executes).await,
     }?;
     device.free_unused_constants();
     let left = device.report().in_use_bytes;
@@ -74,7 +75,7 @@ struct KernelCase {
 }
 
 fn kernel_case(case: &Case) -> Result<KernelCase, String> {
-    let text = case.wgsl.clone().ok_or("a case needs wgsl or steps")?;
+    let text = case.wgsl.clone().ok_or("a case needs a program, wgsl or steps")?;
     let mut nodes: BTreeMap<String, TensorNode> = BTreeMap::new();
     let mut spec = KernelSpec::new(&case.name, text).grid(case.grid.ok_or("a raw kernel needs a grid")?);
     for (name, tensor) in tensors(case.tensors.as_ref())? {
@@ -135,7 +136,7 @@ async fn run_kernel_case<D: Driver>(case: &Case, device: &Device<D>, executes: b
     Ok(Outcome::Passed { max_error })
 }
 
-fn check_failure(case: &Case, error: &Error) -> Result<Outcome, String> {
+pub(super) fn check_failure(case: &Case, error: &Error) -> Result<Outcome, String> {
     let said = error.to_string();
     if let Some(kind) = &case.kind
         && kind != error.kind().code()
@@ -147,17 +148,17 @@ fn check_failure(case: &Case, error: &Error) -> Result<Outcome, String> {
     {
         return Err(format!("the message does not contain \"{part}\": {said}"));
     }
-    if let (Some(line), Some(column)) = (case.line, case.column) {
-        let first = error.diagnostics().first().map(|at| (at.line, at.column));
-        let places = std::iter::once((line, column)).chain(case.also.iter().copied());
-        if !places.map(Some).any(|place| place == first) {
-            return Err(format!("the error is at {first:?}, expected {line}:{column}: {said}"));
-        }
+    let first = error.diagnostics().first().map(|at| (at.line, at.column));
+    let is_there = case.line.is_none_or(|line| first.is_some_and(|first| first.0 == line))
+        && case.column.is_none_or(|column| first.is_some_and(|first| first.1 == column));
+    if !is_there && !case.also.iter().any(|&place| Some(place) == first) {
+        let (line, column) = (case.line, case.column);
+        return Err(format!("the error is at {first:?}, expected line {line:?}, column {column:?}: {said}"));
     }
     Ok(Outcome::Passed { max_error: 0.0 })
 }
 
-async fn read<D: Driver>(context: &Context<D>, node: &TensorNode) -> Result<Vec<u8>, String> {
+pub(super) async fn read<D: Driver>(context: &Context<D>, node: &TensorNode) -> Result<Vec<u8>, String> {
     let mut parts = context.to_host_many(&[node]).await.map_err(|error| error.to_string())?;
     parts.pop().ok_or_else(|| "a readback of one node gave none".to_owned())
 }

@@ -67,7 +67,7 @@ fn every_case_passes_on_the_gpu_with_the_limits_of_the_adapter() {
 }
 
 #[test]
-fn every_case_of_the_device_layer_passes_on_the_host_driver_and_raw_kernels_are_refused() {
+fn every_case_passes_on_the_host_driver_and_raw_kernels_are_refused() {
     assert_all("host", on_host);
 }
 
