@@ -59,7 +59,7 @@ struct Index {
 
 const NAMES: [&str; 12] = ["i", "j", "k", "l", "m", "n", "p", "q", "r", "s", "u", "v"];
 const STATICS: [&str; 2] = ["s", "shift"];
-const DTYPES: [DType; 12] = [
+const DTYPES: [DType; 15] = [
     DType::F32,
     DType::F32,
     DType::F32,
@@ -72,6 +72,9 @@ const DTYPES: [DType; 12] = [
     DType::U8,
     DType::U8,
     DType::Bool,
+    DType::F16,
+    DType::BF16,
+    DType::I8,
 ];
 
 struct Grower<'r> {
@@ -251,7 +254,7 @@ impl Grower<'_> {
 
     fn statement(&mut self) -> Option<String> {
         let writable: Vec<Tensor> = self.tensors.iter().filter(|tensor| !tensor.is_constant).cloned().collect();
-        let existing = (!writable.is_empty() && (self.chance(3, 5) || self.tensors.len() >= 12))
+        let existing = (!writable.is_empty() && (self.chance(2, 3) || self.tensors.len() >= 12))
             .then(|| writable[self.random.index(writable.len())].clone());
         let is_bool = existing.as_ref().is_some_and(|tensor| tensor.dtype == DType::Bool);
         let op = match &existing {
@@ -331,9 +334,9 @@ impl Grower<'_> {
         let mut left = Vec::new();
         for &extent in &tensor.shape {
             let whole = i64::from(extent);
-            let roll = self.random.below(20);
+            let roll = self.random.below(22);
             let text = match roll {
-                0..=1 if accumulates => {
+                0..=1 | 20..=21 if accumulates => {
                     let hi = 1 + self.random.below(6) as i64;
                     if self.scope.is_empty() {
                         let index = self.index(0, hi, false)?;

@@ -34,3 +34,24 @@ fn a_product_and_what_follows_it_are_the_same_on_both_drivers() {
     assert_eq!(pollster::block_on(product(&on_host)).unwrap(), want);
     assert_eq!(pollster::block_on(product(&open())).unwrap(), want);
 }
+
+async fn contents<D: Driver>(device: &Device<D>, text: &str, name: &str) -> wgslab::Result<Vec<u8>> {
+    let code = device.compile(ProgramSpec::new("p", text)).await?;
+    let routine = Context::root(device).link(&code).await?;
+    routine.run()?;
+    Ok(routine.context().to_host_many(&[code.node(name)?]).await?.remove(0))
+}
+
+/// What a text alone makes of a node, the same on both drivers.
+fn on_both(text: &str, name: &str) -> Vec<u8> {
+    let on_host = pollster::block_on(contents(&host::open(host::OpenOptions::default()).unwrap(), text, name)).unwrap();
+    assert_eq!(pollster::block_on(contents(&open(), text, name)).unwrap(), on_host, "{text}");
+    on_host
+}
+
+#[test]
+fn declared_nodes_and_outputs_that_no_kernel_touches_are_in_the_context() {
+    assert_eq!(on_both("t: i32[3]\ny[i] = 1 where i in 0:2", "t"), [0; 12]);
+    assert_eq!(on_both("t: u8[3]\nt[i] = 1 where i in 1:1", "t"), [0; 3]);
+    assert!(on_both("y[i] = 1 where i in 0:0", "y").is_empty());
+}

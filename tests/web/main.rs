@@ -10,6 +10,7 @@ mod emit;
 
 mod cycles;
 mod emitted;
+mod fuzz;
 mod model;
 
 use common::builtins::{check_casts, check_copies, check_fills};

@@ -1,0 +1,29 @@
+//! Random programs in index notation, as `tests/native/fuzz.rs`: the browser's shader compiler is another.
+
+use crate::common::fuzz::{Count, check_seed};
+use crate::open;
+use wasm_bindgen_test::{console_log, wasm_bindgen_test};
+use wgslab::{gpu, host};
+
+fn number(variable: &str, text: Option<&str>, otherwise: u64) -> u64 {
+    text.map_or(otherwise, |text| text.parse().unwrap_or_else(|error| panic!("{variable}={text}: {error}")))
+}
+
+#[wasm_bindgen_test]
+async fn random_programs_mean_the_same_on_both_drivers() {
+    let programs = number("WGSLAB_PROGRAM_FUZZ", option_env!("WGSLAB_PROGRAM_FUZZ"), 40);
+    let first = number("WGSLAB_SEED", option_env!("WGSLAB_SEED"), 0);
+    let devices = (host::open(host::OpenOptions::default()).unwrap(), open(gpu::LimitsChoice::Default).await);
+    let (mut count, mut failures) = (Count::default(), Vec::new());
+    for seed in first..first + programs {
+        if let Err(text) = check_seed(seed, &devices.0, &devices.1, &mut count).await {
+            failures.push(text);
+        }
+        if failures.len() >= 10 {
+            break;
+        }
+    }
+    console_log!("fuzz: {count}; {} failures", failures.len());
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+    count.check().unwrap();
+}
