@@ -22,6 +22,11 @@ const STAGES = {
   fmt: { command: ["cargo", "fmt", "--check"], count: lint },
   clippy: { command: ["cargo", "clippy", "--quiet", "--all-targets", ...DENY], count: lint },
   "clippy-wasm": { command: ["cargo", "clippy", "--quiet", "--lib", ...WASM, ...DENY], count: lint, wasm: true },
+  "clippy-npm": {
+    command: ["cargo", "clippy", "--quiet", "--lib", ...WASM, "--no-default-features", "--features", "npm", ...DENY],
+    count: lint,
+    wasm: true,
+  },
   doc: { command: ["cargo", "doc", "--quiet", "--no-deps"], env: { RUSTDOCFLAGS: "-D warnings" }, count: lint },
   types: { command: [process.execPath, "node_modules/typescript/bin/tsc", "--noEmit"], count: lint, web: true },
   examples: { command: ["cargo", "build", "--quiet", "--examples"], count: lint },

@@ -24,7 +24,6 @@ mod errors;
 mod fuzz;
 mod layering;
 mod loss;
-mod measure;
 mod merge;
 mod model;
 mod modes;
