@@ -109,7 +109,8 @@ impl CodeNodes {
                 }
             }
         }
-        let is_untouched = |node: &&TensorNode| node.mode() != MemoryMode::Local && !position_of.contains_key(&node.id());
+        let is_untouched =
+            |node: &&TensorNode| node.mode() != MemoryMode::Local && !position_of.contains_key(&node.id());
         let untouched = created.iter().filter(is_untouched);
         distinct.extend(untouched.map(|node| CodeNode {
             tensor: KernelTensor {

@@ -309,7 +309,8 @@ impl Grower<'_> {
         for index in &self.indices {
             let Index { name, lo, hi, lone } = index;
             let is_plain = *lo == 0 && !lone.is_empty() && lone.iter().all(|extent| i64::from(*extent) == *hi);
-            if !(is_plain && self.random.below(4) > 0 || self.random.below(30) == 0) && !named.contains(name) {
+            let is_left = is_plain && self.random.below(4) > 0 || self.random.below(30) == 0;
+            if !is_left && !named.contains(name) {
                 named.push(name);
                 ranges.push(format!("{name} in {lo}:{hi}"));
             }
@@ -701,7 +702,9 @@ impl Grower<'_> {
                 let ty = [Ty::F32, Ty::U32, Ty::Bool, Ty::I32][self.random.index(4)];
                 format!("{}({})", self.one(&["i32", "i8"]), self.expr(ty, depth))
             }
-            13 => format!("bitcast_i32({})", self.expr([Ty::F32, Ty::U32][usize::from(depth % 2 == 0)], depth)),
+            13 => {
+                format!("bitcast_i32({})", self.expr([Ty::F32, Ty::U32][usize::from(depth.is_multiple_of(2))], depth))
+            }
             _ => {
                 let word = self.one(&["argmax", "argmin"]);
                 let ty = [Ty::F32, Ty::I32, Ty::U32][self.random.index(3)];

@@ -1,7 +1,5 @@
 //! Slabs move, and nobody notices: locations, bytes and recorded work stay as they are.
 
-use std::time::Instant;
-
 use wgslab::{
     Access, Block, BufferLoc, Compaction, Context, DType, Driver, ErrorKind, KernelSpec, MemoryMode, PoolId, Routine,
     Span, TensorNode, alloc_pool, free_pool, gpu, host, resolve_pool,
@@ -395,35 +393,4 @@ fn the_host_driver_has_nothing_to_move() {
     let device = open();
     device.destroy();
     assert_eq!(device.compact().unwrap_err().kind(), ErrorKind::DeviceLost);
-}
-
-/// How long a compaction takes, on an adapter that is at rest.
-#[test]
-#[ignore = "a measurement"]
-fn compacting_64_mebibytes() {
-    for len in [1 << 20, 64 << 10, 4 << 10, 256u32] {
-        let device = open();
-        let bytes = vec![1; len as usize];
-        let count = (128 << 20) / (4 * len).max(2048);
-        let made = |index: u32| {
-            let node = ints(&format!("n{index}"), len);
-            Context::root(&device).init_from_host(&node, &bytes).unwrap()
-        };
-        let all: Vec<_> = (0..count).map(made).collect();
-        all.iter().step_by(2).for_each(Context::finalize);
-        device.sync().unwrap();
-        let before = device.report();
-        let start = Instant::now();
-        let compaction = device.compact().unwrap();
-        let recorded = start.elapsed();
-        device.sync().unwrap();
-        println!(
-            "{} slabs of {} bytes in {} heaps of {} bytes: {compaction:?}, {recorded:?} to record, {:?} in all",
-            count / 2,
-            4 * len,
-            before.heap_count,
-            before.reserved_bytes,
-            start.elapsed()
-        );
-    }
 }

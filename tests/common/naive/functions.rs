@@ -21,7 +21,7 @@ fn smooth(a: Val, ulps: f64, absolute: f64, of: fn(f64) -> f64) -> Val {
     }
     let value = of(a.as_f64());
     let moved = (of(a.lo()) - value).abs().max((of(a.hi()) - value).abs());
-    if !(moved <= 0.3 * (1.0 + value.abs())) {
+    if moved.is_nan() || moved > 0.3 * (1.0 + value.abs()) {
         return Val::unknown(Ty::F32);
     }
     Val::rounded(value, 2.0 * moved + absolute, ulps)
@@ -59,7 +59,7 @@ pub fn power(a: Val, b: Val) -> Val {
             moved = moved.max(if other.is_finite() { (other - value).abs() } else { f64::INFINITY });
         }
     }
-    if !(moved <= 0.3 * (1.0 + value.abs())) {
+    if moved.is_nan() || moved > 0.3 * (1.0 + value.abs()) {
         return Val::unknown(Ty::F32);
     }
     Val::rounded(value, 2.0 * moved, 32.0)
