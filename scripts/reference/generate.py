@@ -5,6 +5,7 @@
 """
 
 import convolution
+import corners
 import edges
 import errors
 import layers
@@ -14,7 +15,7 @@ from case_file import FOLDER, written
 
 
 def main():
-    for part in (linear, layers, convolution, science, edges, errors):
+    for part in (linear, layers, convolution, science, edges, corners, errors):
         part.write()
     for file in FOLDER.glob("program_*.json"):
         if file.stem not in written:

@@ -7,7 +7,8 @@ import { ROOT } from "../../scripts/lib/proc.mjs";
 import { openHarness, readCases, runCases } from "./harness.mjs";
 import { spoil } from "./spoil.mjs";
 
-const cases = await readCases(join(ROOT, "tests/cases"));
+// The package compiles no programs yet; tests/web runs these cases in the browser.
+const cases = (await readCases(join(ROOT, "tests/cases"))).filter(({ program }) => program === undefined);
 let harness;
 before(async () => {
   harness = await openHarness();

@@ -11,7 +11,7 @@ fn all_cases() -> Vec<Case> {
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
     files.sort();
-    assert!(files.len() >= 40, "only {} case files", files.len());
+    assert!(files.len() >= 180, "only {} case files", files.len());
     files
         .iter()
         .map(|file| {
@@ -79,10 +79,12 @@ fn a_perturbed_expectation_fails() {
         let Some((_, Value::Object(output))) = case.outputs.iter_mut().next() else { continue };
         let Some(Value::Array(data)) = output.get_mut("data") else { continue };
         let Some(last) = data.last_mut() else { continue };
-        *last = Value::from(last.as_f64().unwrap_or(0.0) + 1.0);
+        // Far enough to be another value of the type, however large it is.
+        let value = last.as_f64().unwrap_or(0.0);
+        *last = Value::from(value.abs() + value + 1.0);
         let outcome = on_gpu(&case, gpu::LimitsChoice::Default);
         assert!(outcome.is_err(), "{} passes with a wrong expectation", case.name);
         spoiled += 1;
     }
-    assert!(spoiled >= 15, "only {spoiled} cases could be spoiled");
+    assert!(spoiled >= 100, "only {spoiled} cases could be spoiled");
 }

@@ -27,6 +27,7 @@ mod loss;
 mod merge;
 mod model;
 mod modes;
+mod notation_docs;
 mod planner;
 mod programs;
 mod recycle;

@@ -55,3 +55,33 @@ fn declared_nodes_and_outputs_that_no_kernel_touches_are_in_the_context() {
     assert_eq!(on_both("t: u8[3]\nt[i] = 1 where i in 1:1", "t"), [0; 3]);
     assert!(on_both("y[i] = 1 where i in 0:0", "y").is_empty());
 }
+
+async fn with_infinities<D: Driver>(device: &Device<D>) -> wgslab::Result<Vec<Vec<f32>>> {
+    let x = floats("x", &[2]);
+    let loaded = Context::root(device).init_from_host(&x, &[f32::INFINITY, f32::NAN])?;
+    let spec = ProgramSpec::new("infinities", "a[i] = x[i] * 0\nb[i] = x[i] - x[i]\nc[i] = x[i] / x[i]").node(&x);
+    let code = device.compile(spec).await?;
+    let routine = loaded.link(&code).await?;
+    routine.run()?;
+    let mut values = Vec::new();
+    for name in ["a", "b", "c"] {
+        values.push(routine.context().to_host(code.node(name)?).await?);
+    }
+    Ok(values)
+}
+
+/// WGSL lets a driver assume that there are no infinities and NaN. docs/notation.md names the driver that does.
+#[test]
+fn llvmpipe_takes_products_with_zero_and_differences_of_equals_for_zero() {
+    let on_host = host::open(host::OpenOptions::default()).unwrap();
+    for values in pollster::block_on(with_infinities(&on_host)).unwrap() {
+        assert!(values.iter().all(|value| value.is_nan()), "{values:?}");
+    }
+    let on_gpu = open();
+    let found = pollster::block_on(with_infinities(&on_gpu)).unwrap();
+    let is_llvmpipe = on_gpu.adapter().name.contains("llvmpipe");
+    for (values, deviates) in found.iter().zip([is_llvmpipe, is_llvmpipe, false]) {
+        let wanted = |value: &f32| if deviates { *value == 0.0 } else { value.is_nan() };
+        assert!(values.iter().all(wanted), "on {}: {found:?}", on_gpu.adapter().name);
+    }
+}

@@ -27,7 +27,7 @@ static CASES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/tests/cases");
 fn all_cases() -> Vec<Case> {
     let files: Vec<_> =
         CASES.files().filter(|file| file.path().extension().is_some_and(|extension| extension == "json")).collect();
-    assert!(files.len() >= 40, "only {} case files", files.len());
+    assert!(files.len() >= 180, "only {} case files", files.len());
     files
         .iter()
         .map(|file| {

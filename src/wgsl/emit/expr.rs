@@ -162,6 +162,12 @@ impl Emitter<'_> {
 
     fn binary(&mut self, op: BinaryOp, (left, a): (&Expr, Operand), (right, b): (&Expr, Operand)) -> Operand {
         let (ty, right_ty) = (left.ty, right.ty);
+        // Mesa (llvmpipe) takes 0 * x for 0, also where x is known to be infinite.
+        if let (ExprKind::Const(Value::F32(x)), ExprKind::Const(Value::F32(y))) = (&left.kind, &right.kind)
+            && let Some(known) = folded(op, *x, *y)
+        {
+            return self.constant(Value::F32(known));
+        }
         match (op, ty) {
             (BinaryOp::Pow, _) => self.power((left, a), (right, b)),
             // Mesa 22.3 (llvmpipe) makes 0 of 0 / 0 where it knows the divisor.
@@ -319,6 +325,17 @@ pub(super) fn extremum(name: &'static str, is_float: bool) -> &'static str {
         ("max", true) => "lab_max",
         ("min", true) => "lab_min",
         _ => name,
+    }
+}
+
+/// The value of an operation on constants that IEEE 754 rounds correctly.
+fn folded(op: BinaryOp, x: f32, y: f32) -> Option<f32> {
+    match op {
+        BinaryOp::Add => Some(x + y),
+        BinaryOp::Sub => Some(x - y),
+        BinaryOp::Mul => Some(x * y),
+        BinaryOp::Div => Some(x / y),
+        _ => None,
     }
 }
 

@@ -1,0 +1,132 @@
+"""Statements that read what they write, constants that a shader compiler must not see, statics, types at their ends."""
+
+import numpy as np
+
+from case_file import Values, case
+from edges import HIGHEST, INF, LOWEST, NAN, by_hand
+
+
+def reading_what_is_written():
+    x = np.array([[1, 2], [3, 4], [5, 6]])
+    by_hand("accumulating_its_own_element", "a[i] += a[i] * x[i, j]\nb[i] max= b[i] + x[i, j]\nc[i] *= c[i]",
+            {"a": ("i32", [1, 10, 100]), "b": ("i32", [0, -10, 10]), "x": ("i32", x), "c": ("f32", [2, 3])},
+            {"a": ("i32", [4, 80, 1200]), "b": ("i32", [2, -6, 16]), "c": ("f32", [4, 9])})
+    by_hand("gather_in_place", "y[i] = y[ids[i]]\nn[n[t]] += 1\nz[ids[t]] +=! z[t] * 2",
+            {"y": ("f32", [1, 2, 3, 4]), "ids": ("i32", [3, 0, 0, 9]), "n": ("i32", [1, 2, 2, 7]),
+             "z": ("f32", [1, 2, 3, 4])},
+            {"y": ("f32", [4, 1, 1, 4]), "n": ("i32", [1, 3, 4, 7]), "z": ("f32", [10, 0, 0, 2])})
+    by_hand("product_with_itself_on_the_right", "x[i] +=! x[j] * m[i, j]",
+            {"x": ("f32", [1, 2]), "m": ("f32", [[0, 1], [1, 1]])}, {"x": ("f32", [2, 3])})
+    by_hand("scattered_products", "p[ids[t]] *=! x[t]\nq[ids[t]] *= x[t]\nh[ids[t]] max= x[t]",
+            {"ids": ("i32", [0, 1, 0, 2, 0]), "x": ("f32", [2, -3, 4, 5, -6]), "p": ("f32", [9, 9, 9, 9]),
+             "q": ("f32", [1, 2, 3, 4]), "h": ("f16", [-7, -7, 7, -7])},
+            {"p": ("f32", [-48, -3, 5, 1]), "q": ("f32", [-48, -6, 15, 4]), "h": ("f16", [4, -3, 7, -7])})
+    by_hand("overlapping_windows_accumulate", """
+            y[i + u] +=! x[i] where u in 0:2
+            z[i + u] max= x[i] where u in 0:2
+            n[i + u] += u32(100 * u + i) where i in 0:2, u in 0:2
+            """, {"x": ("f32", [1, 2, 3]), "y": ("f32", [9, 9, 9, 9]), "z": ("f16", [-5, 5, -5, -5]),
+                  "n": ("u8", [250, 200, 7])},
+            {"y": ("f32", [1, 3, 5, 3]), "z": ("f16", [1, 5, 3, 3]), "n": ("u8", [250, 45, 108])})
+    by_hand("ranges_below_zero", "y[i + 3] = x[i + 3] + i where i in -3:2\nx[-i] += 100 where i in -4:-2",
+            {"x": ("i32", [0, 10, 20, 30, 40]), "y": ("i32", [7, 7, 7, 7, 7, 7])},
+            {"y": ("i32", [-3, 8, 19, 30, 41, 7]), "x": ("i32", [0, 10, 20, 130, 140])})
+    by_hand("rank_zero", "s = s * 2 + 1\nt[] +=! x[i]\ns[] += t", {"s": ("f32", 3), "x": ("f32", [1, 2])},
+            {"s": ("f32", 10), "t": ("f32", 3)})
+
+
+def reductions():
+    x = np.array([[1, 5, 2], [4, 4, 0]])
+    by_hand("reductions_in_reductions", """
+            a[i] = sum[j](x[i, j] * max[k](x[k, j]))
+            b[i] = table[argmax[j](x[i, j])]
+            c[i] = argmin[j](x[i, j]) * 10 + argmax[k](-x[i, k])
+            d = prod[i, j](x[i, j] + 1)
+            e = argmax[j](x[0, j]) where j in 1:3
+            f[i] = min[j](x[i, j] * (j - i))
+            g = argmax[j](f32(j) * nan) where j in 5:9
+            """, {"x": ("i32", x), "table": ("i32", [7, 8, 9])},
+            {"a": ("i32", [4 + 25 + 4, 16 + 20]), "b": ("i32", [8, 7]), "c": ("i32", [0, 22]),
+             "d": ("i32", 2 * 6 * 3 * 5 * 5 * 1), "e": ("i32", 1), "f": ("i32", [0, -4]), "g": ("i32", 0)})
+    by_hand("neutral_elements_of_narrow_types", """
+            a[j] max=! x[i, j]; b[j] min=! x[i, j]
+            c[j] max=! y[i, j]; d[j] min=! y[i, j]
+            e[j] max=! z[i, j]; f[j] min=! z[i, j]
+            g[j] *=! z[i, j]
+            """, {"x": ("i8", np.zeros((0, 1))), "y": ("u8", np.zeros((0, 1))), "z": ("f16", np.zeros((0, 1))),
+                  "a": ("i8", [1]), "b": ("i8", [1]), "c": ("u8", [1]), "d": ("u8", [1]), "e": ("f16", [1]),
+                  "f": ("f16", [1]), "g": ("bf16", [5])},
+            {"a": ("i8", [-128]), "b": ("i8", [127]), "c": ("u8", [0]), "d": ("u8", [255]), "e": ("f16", [-INF]),
+             "f": ("f16", [INF]), "g": ("bf16", [1])})
+    x = np.arange(2**8).reshape([2] * 8)
+    by_hand("rank_8", "y[h, g, f, e, d, c, b, a] = x[a, b, c, d, e, f, g, h]\ns[a, h] +=! x[a, b, c, d, e, f, g, h]",
+            {"x": ("i32", x)}, {"y": ("i32", x.transpose(range(7, -1, -1))), "s": ("i32", x.sum((1, 2, 3, 4, 5, 6)))})
+    x = Values(30).integers(-50, 50, 300)
+    case("edge_whole_reductions", "a +=! x[i]\nb max=! x[i]\nc min=! x[i]\nd = argmax[i](x[i])\ne = argmin[i](x[i])",
+         {"x": ("i32", x)}, {"a": ("i32", x.sum()), "b": ("i32", x.max()), "c": ("i32", x.min()),
+                             "d": ("i32", x.argmax()), "e": ("i32", x.argmin())})
+
+
+def constants():
+    by_hand("constants_are_computed_alike", """
+            a = 1.0 / 0.0
+            b = sqrt(-1.0)
+            c = i32(1e10) + i32(nan)
+            d = u32(-1.0)
+            e = 1.0 % 0.0
+            f = exp(1000.0)
+            g = log(-1.0) + log(0.0)
+            h = pow(-2.0, 3.0) + (-2.0) ** 2
+            i = inf - inf
+            j = max(nan, 1.0) + clamp(nan, 2.0, 3.0)
+            k = isnan(nan) && isinf(-inf) && nan != nan && !(nan < 1.0)
+            l = 5 / 0 + 5 % 0
+            m = u32(1) << 40
+            n = asin(2.0)
+            o = f16(70000.0)
+            p = i32(2147483647) + 1
+            q = -2147483648
+            r = bitcast_f32(u32(2139095040))
+            s = 0.0 * inf
+            t = u32(3) - 5
+            u = i32(-2147483648) / -1
+            v = true ? 1.5 : 1 / 0
+            """, {},
+            {"a": ("f32", INF), "b": ("f32", NAN), "c": ("i32", HIGHEST), "d": ("u32", 0), "e": ("f32", NAN),
+             "f": ("f32", INF), "g": ("f32", NAN), "h": ("f32", -4, 1e-5), "i": ("f32", NAN), "j": ("f32", 3),
+             "k": ("bool", 1), "l": ("i32", 5), "m": ("u32", 256), "n": ("f32", NAN), "o": ("f32", INF),
+             "p": ("i32", LOWEST), "q": ("i32", LOWEST), "r": ("f32", INF), "s": ("f32", NAN),
+             "t": ("u32", 2**32 - 2), "u": ("i32", LOWEST), "v": ("f32", 1.5)})
+    by_hand("bools", "y[i] = a[i] && !b[i] || a[i] == b[i]\nz[i] = y[i] ? 1 : 0\nw[i] = f32(a[i]) + f32(i32(b[i]))\na[i] = b[i]",
+            {"a": ("bool", [1, 1, 0, 0]), "b": ("bool", [1, 0, 1, 0])},
+            {"y": ("bool", [1, 1, 0, 1]), "z": ("i32", [1, 1, 0, 1]), "w": ("f32", [2, 1, 1, 0]),
+             "a": ("bool", [1, 0, 1, 0])})
+    by_hand("conversions", """
+            a[i] = f32(u[i])
+            b[i] = f32(n[i])
+            c[i] = i32(u[i])
+            d[i] = u32(n[i])
+            x[i] = n[i]
+            y[i] = n[i] + 0.5
+            z[i] = u[i] > 7
+            """, {"u": ("u32", [7, 2**31, 2**32 - 1]), "n": ("i32", [-1, LOWEST, 2**24 + 1]), "x": ("f32", [0, 0, 0])},
+            {"a": ("f32", [7, 2.0**31, 2.0**32]), "b": ("f32", [-1, -2.0**31, 2.0**24]), "c": ("i32", [7, LOWEST, -1]),
+             "d": ("u32", [2**32 - 1, 2**31, 2**24 + 1]), "x": ("f32", [-1, -2.0**31, 2.0**24]),
+             "y": ("f32", [-0.5, -2.0**31, 2.0**24 + 1.5], 3e-7), "z": ("bool", [0, 1, 1])})
+
+
+def statics():
+    by_hand("statics_on_both_sides", """
+            w[@slot, i] = x[i + @first] + @slot
+            p[i] = pad(x[i + @first], 0) where i in 0:6
+            q[i] = pad(x[3 * @far + i], -1) where i in 0:6
+            """, {"x": ("i32", [1, 2, 3, 4, 5]), "w": ("i32", np.zeros((3, 2)))},
+            {"w": ("i32", [[0, 0], [0, 0], [6, 7]]), "p": ("i32", [4, 5, 0, 0, 0, 0]), "q": ("i32", [-1] * 6)},
+            {"slot": 2, "first": 3, "far": -100})
+
+
+def write():
+    reading_what_is_written()
+    reductions()
+    constants()
+    statics()
