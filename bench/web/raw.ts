@@ -96,12 +96,14 @@ export class Raw {
     };
   }
 
-  /** One buffer per tensor, as libraries without slabs do. */
-  createAndDestroy(count: number, bytes: number): number {
+  /** One buffer per tensor, as libraries without slabs do: until the calls returned, and until the browser did them. */
+  async createAndDestroy(count: number, bytes: number): Promise<{ calls: number; done: number }> {
     const start = performance.now();
     const buffers = Array.from({ length: count }, () => this.buffer(bytes));
     for (const buffer of buffers) buffer.destroy();
-    return performance.now() - start;
+    const calls = performance.now() - start;
+    await this.device.queue.onSubmittedWorkDone();
+    return { calls, done: performance.now() - start };
   }
 
   private buffer(size: number): GPUBuffer {

@@ -74,6 +74,8 @@ pub(crate) struct CodeNodes {
 /// What a link creates, planned.
 #[derive(Debug)]
 pub(crate) struct LinkPlan {
+    /// What the context had.
+    buffers: CtxBuffers,
     /// The positions of the nodes that are created.
     missing: Vec<u32>,
     pub(crate) delta: Delta,
@@ -182,8 +184,12 @@ impl CodeNodes {
         buffers: &CtxBuffers,
         limits: PlanLimits,
     ) -> Result<Arc<LinkPlan>> {
-        let missing = self.missing(|node| buffers.contains(node))?;
         let mut last_link = self.last_link.lock().unwrap_or_else(PoisonError::into_inner);
+        // What was found then is found again: how nodes are kept is decided once.
+        if let Some(plan) = last_link.as_ref().filter(|plan| plan.buffers.is_same(buffers)) {
+            return Ok(plan.clone());
+        }
+        let missing = self.missing(|node| buffers.contains(node))?;
         if let Some(plan) = last_link.as_ref().filter(|plan| plan.missing == missing) {
             return Ok(plan.clone());
         }
@@ -193,7 +199,7 @@ impl CodeNodes {
         let delta = Delta::plan(&kept, &locals, limits)?;
         let place = |tensor: &KernelTensor| if tensor.merged { None } else { delta.place_of(&tensor.node) };
         let places = kernels.iter().flat_map(|kernel| kernel.tensors.iter().map(place)).collect();
-        let plan = Arc::new(LinkPlan { missing, delta, places });
+        let plan = Arc::new(LinkPlan { buffers: buffers.clone(), missing, delta, places });
         *last_link = Some(plan.clone());
         Ok(plan)
     }

@@ -66,6 +66,12 @@ impl CtxBuffers {
         self.find(node.id()).is_some()
     }
 
+    /// Whether these are the very same nodes and places: a context, and those that share its nodes with it.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.layers.len() == other.layers.len()
+            && self.layers.iter().zip(&other.layers).all(|(one, other)| Arc::ptr_eq(one, other))
+    }
+
     fn find(&self, id: NodeId) -> Option<BufferLoc> {
         self.layers.iter().rev().find_map(|layer| layer.layout.get(id).and_then(|resident| layer.loc(resident)))
     }
