@@ -123,9 +123,55 @@ def statics():
             """, {"x": ("i32", [1, 2, 3, 4, 5]), "w": ("i32", np.zeros((3, 2)))},
             {"w": ("i32", [[0, 0], [0, 0], [6, 7]]), "p": ("i32", [4, 5, 0, 0, 0, 0]), "q": ("i32", [-1] * 6)},
             {"slot": 2, "first": 3, "far": -100})
+    by_hand("pad_of_a_static_does_not_wrap", "y[i] = pad(x[i + 2 * @far], -1) where i in 0:4",
+            {"x": ("i32", [1, 2, 3, 4, 5])}, {"y": ("i32", [-1, -1, -1, -1])}, {"far": HIGHEST})
+
+
+def size():
+    """More than a shader compiler or a workgroup takes at once, in small files."""
+    x = np.arange(6)
+    deep, want = "x[i]", x
+    for step in range(95):
+        deep, want = (f"({deep} + {step})", want + step) if step % 3 else (f"({deep} ^ {step})", want ^ step)
+    by_hand("deep_expression", f"y[i] = {deep}", {"x": ("i32", x)}, {"y": ("i32", want)})
+    long = "\n".join(f"t{n + 1}[i] = t{n}[i] * 3 + t{n}[0]" for n in range(60))
+    by_hand("long_chain", f"t0[i] = x[i] + 1\n{long}", {"x": ("i32", x)},
+            {"t60": ("i32", chain(x + 1, 60))})
+    ids = Values(31).integers(-1, 4, 2000)
+    counts = np.bincount(ids[ids >= 0], minlength=4)[:3]
+    case("edge_crowded_scatters", """
+         a: u8[3]
+         a[ids[t]] += u32(1)
+         b: i32[3]
+         b[ids[t]] += t
+         c: f16[3]
+         c[ids[t]] max=! -f32(t)
+         d: u32[3]
+         d[ids[t]] min=! u32(t)
+         e: i8[3]
+         e[ids[t]] *=! 3
+         """, {"ids": ("i8", ids)},
+         {"a": ("u8", counts % 256), "b": ("i32", [np.flatnonzero(ids == k).sum() for k in range(3)]),
+          "c": ("f16", [-float(np.flatnonzero(ids == k)[0]) for k in range(3)]),
+          "d": ("u32", [np.flatnonzero(ids == k)[0] for k in range(3)]),
+          "e": ("i8", [(pow(3, int(count), 256) + 128) % 256 - 128 for count in counts])})
+    # More workgroups than one dimension of a grid holds.
+    count = 4_300_001
+    picked = np.arange(0, count, 100_000)
+    case("edge_folded_grid", f"big: i32[{count}]\nbig[i] = i % 251 where i in 0:{count}\ny[k] = big[100000 * k]\nlast = big[{count - 1}]", {},
+         {"y": ("i32", picked % 251), "last": ("i32", (count - 1) % 251)})
+
+
+def chain(values, steps):
+    """x * 3 + x[0], so many times, in 32 bits."""
+    values = [int(value) for value in values]
+    for _ in range(steps):
+        values = [value * 3 + values[0] for value in values]
+    return [(value + 2**31) % 2**32 - 2**31 for value in values]
 
 
 def write():
+    size()
     reading_what_is_written()
     reductions()
     constants()

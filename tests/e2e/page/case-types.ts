@@ -78,6 +78,7 @@ export type Step = { error?: CaseFailure } & (
 export interface Case extends CaseFailure {
   name: string;
   device?: { segment_cap_bytes?: number; heap_bytes?: number };
+  program?: string;
   wgsl?: string;
   tensors?: Record<string, CaseTensor> | CaseTensor[];
   grid?: [number, number, number];

@@ -19,6 +19,7 @@ export async function runCase(testCase: Case, options: OpenOptions = {}): Promis
 }
 
 async function onOwnDevice(testCase: Case, options: OpenOptions): Promise<number | null> {
+  if (testCase.program !== undefined) throw new Error("the package compiles no programs yet");
   const { segment_cap_bytes: segmentCapBytes, heap_bytes: heapBytes } = testCase.device ?? {};
   using device = await Device.open({
     ...options,
