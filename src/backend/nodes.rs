@@ -84,8 +84,8 @@ pub(crate) struct LinkPlan {
 }
 
 impl CodeNodes {
-    /// The nodes of kernels that run one after the other. `created` are nodes that linking creates wherever they are
-    /// read first, and even where no kernel has them: a program may have no point to run that touches them.
+    /// The nodes of kernels that run one after the other. `created` are nodes that linking creates although they are read
+    /// first and, unless they are local, where no kernel has them: a program may have no point to run that touches them.
     pub(crate) fn new(kernels: &[Arc<KernelSpec>], created: &[TensorNode]) -> Self {
         let mut position_of: SortedMap<NodeId, usize> = SortedMap::new();
         let mut distinct: Vec<CodeNode> = Vec::new();

@@ -24,20 +24,24 @@ fn random_programs_mean_the_same_on_both_drivers() {
     let programs = number("WGSLAB_PROGRAM_FUZZ").unwrap_or(200);
     let first = number("WGSLAB_SEED").unwrap_or(0);
     let (start, mut count, mut failures) = (Instant::now(), Count::default(), Vec::new());
+    // Past the test harness, which keeps what a passing test prints.
+    let say = |text: String| drop(writeln!(std::io::stderr(), "fuzz: {text}"));
     for batch in (first..first + programs).step_by(BATCH as usize) {
         let devices = (host::open(host::OpenOptions::default()).unwrap(), open());
         for seed in batch..(batch + BATCH).min(first + programs) {
             if let Err(text) = pollster::block_on(check_seed(seed, &devices.0, &devices.1, &mut count)) {
+                say(text.clone());
                 failures.push(text);
             }
-            if failures.len() >= 10 {
-                break;
-            }
+        }
+        if failures.len() >= 10 {
+            break;
+        }
+        if programs > BATCH {
+            say(format!("to seed {}, {count}", batch + BATCH));
         }
     }
-    let seconds = start.elapsed().as_secs_f32();
-    // Past the test harness, which keeps what a passing test prints.
-    let _ = writeln!(std::io::stderr(), "fuzz: {count}; {} failures, {seconds:.1} s", failures.len());
+    say(format!("{count}; {} failures, {:.1} s", failures.len(), start.elapsed().as_secs_f32()));
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
     count.check().unwrap();
 }

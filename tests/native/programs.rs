@@ -85,3 +85,12 @@ fn llvmpipe_takes_products_with_zero_and_differences_of_equals_for_zero() {
         assert!(values.iter().all(wanted), "on {}: {found:?}", on_gpu.adapter().name);
     }
 }
+
+#[test]
+fn temporaries_without_elements_may_be_read() {
+    let want = 7.5f32.to_le_bytes().repeat(2);
+    assert_eq!(
+        on_both("c[i, j] = 1.0 where i in 0:6, j in 0:0\ny[i] = 7.5 + sum[l](c[2, l]) where i in 0:2", "y"),
+        want
+    );
+}
