@@ -309,8 +309,8 @@ impl Grower<'_> {
         for index in &self.indices {
             let Index { name, lo, hi, lone } = index;
             let is_plain = *lo == 0 && !lone.is_empty() && lone.iter().all(|extent| i64::from(*extent) == *hi);
-            let is_left = is_plain && self.random.below(4) > 0 || self.random.below(30) == 0;
-            if !is_left && !named.contains(name) {
+            let is_left_out = is_plain && self.random.below(4) > 0 || self.random.below(30) == 0;
+            if !is_left_out && !named.contains(name) {
                 named.push(name);
                 ranges.push(format!("{name} in {lo}:{hi}"));
             }
@@ -344,14 +344,9 @@ impl Grower<'_> {
                         self.scope.push(index);
                     }
                     self.may_gather = false;
-                    let ty = if self.chance(1, 4) { Ty::U32 } else { Ty::I32 };
-                    let load = self.load(ty, false);
+                    let gathered = self.gather();
                     self.may_gather = true;
-                    match self.random.below(4) {
-                        0 => format!("{load} + 1"),
-                        1 => format!("{load} * 2"),
-                        _ => load,
-                    }
+                    gathered?
                 }
                 2..=3 if !self.scope.is_empty() => self.affine(whole)?,
                 4 if whole > 0 => self.random.below(whole as u64).to_string(),
@@ -458,14 +453,9 @@ impl Grower<'_> {
         match self.random.below(10) {
             0 if self.may_gather && whole > 0 => {
                 self.may_gather = false;
-                let ty = if self.chance(1, 4) { Ty::U32 } else { Ty::I32 };
-                let load = self.load(ty, false);
+                let gathered = self.gather();
                 self.may_gather = true;
-                return Some(match self.random.below(4) {
-                    0 => format!("{load} + 1"),
-                    1 => format!("{load} * 2"),
-                    _ => load,
-                });
+                return gathered;
             }
             1 | 2 => {
                 if let Some(text) = self.affine(whole) {
@@ -494,6 +484,20 @@ impl Grower<'_> {
             return Some(text);
         }
         (whole > 0).then(|| self.random.below(whole as u64).to_string())
+    }
+
+    /// An integer that reads one tensor.
+    fn gather(&mut self) -> Option<String> {
+        let ty = if self.chance(1, 4) { Ty::U32 } else { Ty::I32 };
+        let load = self.load(ty, false);
+        let is_access = load.starts_with(['t', 'c']) || load.starts_with("pad");
+        let kind = self.random.below(5);
+        is_access.then(|| match (kind, ty) {
+            (0, _) => format!("{load} + 1"),
+            (1, _) => format!("{load} * 2"),
+            (2, Ty::U32) => format!("{load} - 2"),
+            _ => load,
+        })
     }
 
     /// An element as a type.
