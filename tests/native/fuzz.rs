@@ -1,4 +1,8 @@
 //! Random programs in index notation: both drivers do what a naive evaluator says.
+//!
+//! `WGSLAB_PROGRAM_FUZZ=20000 cargo test --test native fuzz` runs more than the few hundred of every test run;
+//! `WGSLAB_SEED=n` begins elsewhere; `WGSLAB_SHOW_REFUSED=1` prints the statements that the checker refuses. A program that
+//! fails is cut down to what it takes.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
