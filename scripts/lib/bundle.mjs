@@ -10,8 +10,8 @@ const TARGET = "es2022";
  *
  * @param {string[]} entryPoints
  * @param {string} outdir
- * @param {{ packageUrl?: string, sourcemap?: boolean, splitting?: boolean, keepNames?: boolean }} [options] `packageUrl`: where pages find the
- *   built package; the package's source is then never bundled into a page, so that pages run exactly what is published.
+ * @param {{ packageUrl?: string, sourcemap?: boolean, splitting?: boolean, keepNames?: boolean }} [options] `packageUrl`:
+ *   where pages find the built package, whose source is then never bundled into a page, so that they run what is published.
  *   `splitting`: what entry points have in common becomes a module of its own, and so exists once at run time;
  *   `keepNames`: classes keep their names, which messages say
  */
