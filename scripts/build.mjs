@@ -25,7 +25,7 @@ const SITE = join(ROOT, "www/site");
 export const DIST = join(ROOT, "www/dist");
 
 /** The limit on the wasm of the web build, after wasm-opt and brotli; a test holds it. */
-export const WASM_LIMIT_BYTES = 122 * 1024;
+export const WASM_LIMIT_BYTES = 125 * 1024;
 
 // Passes in order, then everything that rustc and wasm-bindgen emit for this target and browsers with WebGPU run.
 // Functions of like names side by side are 0.6 % less after brotli; the second round is 0.3 % less.
