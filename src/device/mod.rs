@@ -49,6 +49,12 @@ struct Inner<D: Driver> {
     record: Mutex<Record>,
 }
 
+impl<D: Driver> Drop for Inner<D> {
+    fn drop(&mut self) {
+        D::let_go(&self.runner);
+    }
+}
+
 impl<D: Driver> Device<D> {
     /// A device around what a driver opened. `ordinal` counts the devices of that driver.
     pub fn new(dev: D::Dev, runner: D::Runner, ordinal: u32) -> Self {

@@ -146,6 +146,8 @@ pub trait Driver: Sized + Debug + 'static {
     fn hold(runner: &Arc<Self::Runner>, until: BoxFuture<Result<()>>) -> Result<Self::Event>;
     /// An event before which it is unwise to record more work, so that queued work stays bounded.
     fn ready(runner: &Arc<Self::Runner>) -> Self::Event;
+    /// The device's last handle goes: the runner must not be kept by threads of its own.
+    fn let_go(_runner: &Self::Runner) {}
     /// Destroys the device: whatever is pending settles with an error.
     fn destroy(runner: &Arc<Self::Runner>);
     /// Whether the device is lost.

@@ -200,6 +200,10 @@ impl Driver for Gpu {
         runner.ready()
     }
 
+    fn let_go(runner: &GpuRunner) {
+        platform::let_go(runner);
+    }
+
     fn destroy(runner: &Arc<GpuRunner>) {
         runner.destroy();
     }

@@ -74,6 +74,8 @@ enum Driving {
 pub(super) struct Progress {
     state: Mutex<State>,
     unpark: Condvar,
+    /// Told when whoever drives lets go of the runner.
+    quiet: Condvar,
     next_waiter: AtomicU64,
 }
 
@@ -283,8 +285,16 @@ impl Progress {
     pub(super) fn rest(&self) {
         let mut state = self.lock();
         state.resting = true;
+        self.quiet.notify_all();
         let mut state = self.unpark.wait_while(state, |state| !state.stirred).unwrap_or_else(PoisonError::into_inner);
         (state.resting, state.stirred) = (false, false);
+    }
+
+    /// Blocks until whoever drives has let go of the runner: when nobody waits any more, that is soon.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn quiesce(&self) {
+        let holds_runner = |state: &mut State| state.driver == Driving::On && !state.resting;
+        drop(self.quiet.wait_while(self.lock(), holds_runner));
     }
 
     /// The first sequence number that somebody waits for.
@@ -302,12 +312,14 @@ impl Progress {
         }
         if !patience.is_zero() {
             state.driver = Driving::Parked;
+            self.quiet.notify_all();
             let parked = |state: &mut State| state.driver == Driving::Parked;
             state = self.unpark.wait_timeout_while(state, patience, parked).unwrap_or_else(PoisonError::into_inner).0;
         }
         let resumed = state.driver == Driving::On && !state.wakers.is_empty() && state.lost.is_none();
         if !resumed {
             state.driver = Driving::Off;
+            self.quiet.notify_all();
         }
         resumed
     }

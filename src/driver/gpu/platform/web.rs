@@ -225,6 +225,9 @@ pub(in crate::driver::gpu) fn drive(runner: &Arc<GpuRunner>) {
     });
 }
 
+/// A page has one thread: nobody else has the runner.
+pub(in crate::driver::gpu) fn let_go(_runner: &GpuRunner) {}
+
 /// Releases holds as they become ready.
 pub(in crate::driver::gpu) fn drive_holds(runner: &Arc<GpuRunner>) {
     let runner = runner.clone();
