@@ -263,15 +263,17 @@ impl<B> Heaps<B> {
         self.heaps.iter().find(|heap| heap.slab_count == 0).map(|heap| heap.id)
     }
 
-    /// An empty heap that may go back to the driver. One empty heap of each class stays, so that a context that comes
-    /// and goes creates no buffers; never a landing heap, whose memory was seen by recorded work.
+    /// An empty heap that may go back to the driver. The largest empty heap of each class stays, so that a context that
+    /// comes and goes creates no buffers; never a landing heap, whose memory was seen by recorded work.
     pub(super) fn spare(&self) -> Option<HeapId> {
         let empty = || self.heaps.iter().filter(|heap| heap.slab_count == 0);
+        let may_stay = |heap: &Heap<B>| heap.class != HeapClass::Landing && !heap.failed && !heap.reserved;
+        let is_better = |other: &Heap<B>, heap: &Heap<B>| {
+            (other.size_bytes, std::cmp::Reverse(other.id)) > (heap.size_bytes, std::cmp::Reverse(heap.id))
+        };
         let kept = |heap: &Heap<B>| {
-            heap.class != HeapClass::Landing
-                && !heap.failed
-                && !heap.reserved
-                && !empty().any(|other| other.id < heap.id && other.class == heap.class)
+            let others = || empty().filter(|other| other.class == heap.class && may_stay(other));
+            may_stay(heap) && !others().any(|other| is_better(other, heap))
         };
         empty().find(|heap| !kept(heap)).map(|heap| heap.id)
     }
@@ -411,6 +413,20 @@ mod tests {
                 heaps.remove(spare);
             }
         }
+    }
+
+    #[test]
+    fn of_several_empty_heaps_the_largest_stays() {
+        let mut heaps = Heaps::new(1 << 30, None, None);
+        let small = grow_and_place(&mut heaps, 4096, 256);
+        let large = grow_and_place(&mut heaps, 8 << 20, 256);
+        let (kept, spare) = (large.heap, small.heap);
+        assert_ne!(kept, spare);
+        heaps.free(small);
+        heaps.free(large);
+        assert_eq!(heaps.spare(), Some(spare), "what comes and goes may need the large one again");
+        heaps.remove(spare);
+        assert_eq!(heaps.spare(), None);
     }
 
     #[test]
