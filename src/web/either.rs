@@ -197,6 +197,10 @@ impl Driver for Either {
         on!(&runner, D, runner => D::set_name(runner, name));
     }
 
+    fn let_go(runner: &EitherRunner) {
+        on!(&runner, D, runner => D::let_go(runner));
+    }
+
     fn limits(dev: &Self::Dev) -> &DeviceLimits {
         match dev {
             Of::Gpu(dev) => Gpu::limits(dev),
