@@ -167,7 +167,7 @@ await main(async () => {
   const chosen = MUTATIONS.filter(({ name }) => !values.only || name.includes(values.only));
   if (chosen.length === 0) throw new Failure(`no mutation is called ${values.only}`);
   const listed = spawnSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], { cwd: ROOT });
-  const files = listed.stdout.toString().split("\n").filter((file) => /^(src|tests|examples|Cargo|README)/.test(file));
+  const files = listed.stdout.toString().split("\n").filter((file) => /^(src|tests|examples|docs|Cargo|README)/.test(file));
   // All of them first: a list that is out of date costs no build.
   const broken = MUTATIONS.flatMap((mutation) => {
     try {
@@ -183,7 +183,7 @@ await main(async () => {
   const scratch = join(target, "mutations");
   // The scratch copy has a target folder of its own: cargo tells packages apart by name, and would take one tree's code
   // for the other's.
-  for (const folder of ["src", "tests", "examples"]) rmSync(join(scratch, folder), { recursive: true, force: true });
+  for (const folder of ["src", "tests", "examples", "docs"]) rmSync(join(scratch, folder), { recursive: true, force: true });
   for (const file of files) {
     mkdirSync(dirname(join(scratch, file)), { recursive: true });
     cpSync(join(ROOT, file), join(scratch, file));
