@@ -3,7 +3,6 @@
 use crate::backend::compile::{Code, Source};
 use crate::backend::join::join_all;
 use crate::backend::link::check_merge_input;
-
 use crate::backend::routine::{Place, Routine, Work};
 use crate::context::Context;
 use crate::context::allocate::Local;
