@@ -93,7 +93,7 @@ fn checked(spec: &ProgramSpec) -> Result<Program> {
     let (text, ast) = match &spec.source {
         ProgramSource::Text(text) => (text.clone(), parse(text)?),
         // So that mistakes have a text to point into.
-        ProgramSource::Built(ast) => ast.written()?,
+        ProgramSource::Built(built) => (built.written)(&built.ast)?,
     };
     let mut program = check(&text, &ast, &given, &spec.outputs)?;
     if spec.outputs.is_empty() {

@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::notation::ast::Span;
+use crate::notation::float::float;
 use crate::notation::place::syntax_error;
 
 macro_rules! signs {
@@ -230,8 +231,8 @@ impl Lexer<'_> {
         }
         let digits = &self.text[start..end];
         if is_float {
-            return match digits.parse::<f64>() {
-                Ok(value) if value.is_finite() => {
+            return match float(digits) {
+                value if value.is_finite() => {
                     self.push(Kind::Float(value), end);
                     Ok(())
                 }

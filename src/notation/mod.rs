@@ -4,6 +4,7 @@ pub mod ast;
 pub mod builder;
 pub mod check;
 mod display;
+mod float;
 mod lex;
 pub mod parse;
 mod place;

@@ -1,7 +1,11 @@
 //! What is compiled: a program with the nodes that stand for its names.
 
+use crate::error::Result;
 use crate::node::TensorNode;
 use crate::notation::ast::Ast;
+
+/// What gives a built program its text, for mistakes to point into.
+pub(crate) type Written = fn(&Ast) -> Result<(String, Ast)>;
 
 /// A program in index notation, with the nodes that it is given and the names of its outputs.
 #[derive(Clone, Debug)]
@@ -22,7 +26,15 @@ pub enum ProgramSource {
     /// Text.
     Text(String),
     /// A builder.
-    Built(Ast),
+    Built(Built),
+}
+
+/// A program that was built.
+#[derive(Clone, Debug)]
+pub struct Built {
+    pub(crate) ast: Ast,
+    /// The printer comes with the builder: a page, which has texts only, has neither.
+    pub(crate) written: Written,
 }
 
 impl ProgramSpec {
@@ -33,7 +45,7 @@ impl ProgramSpec {
 
     /// A program that was built.
     pub fn built(name: impl Into<String>, ast: Ast) -> Self {
-        Self::of(name, ProgramSource::Built(ast))
+        Self::of(name, ProgramSource::Built(Built { ast, written: Ast::written }))
     }
 
     fn of(name: impl Into<String>, source: ProgramSource) -> Self {

@@ -58,6 +58,7 @@ const SEAM: &[&str] = &[
     "driver/host/mod.rs",
     "driver/host/threads.rs",
     "event.rs",
+    "notation/float.rs",
     "device/mod.rs",
     "device/registry.rs",
     "web/",
