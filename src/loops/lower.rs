@@ -76,13 +76,11 @@ impl Lowering {
         if statement.free.iter().any(|index| count(*index) == 0) {
             return true;
         }
-        let mut digits: Vec<(i64, i64)> = statement
-            .free
-            .iter()
-            .filter(|index| count(**index) > 1)
-            .map(|index| (factors[*index].saturating_abs(), count(*index) - 1))
-            .collect();
-        digits.sort_unstable();
+        let mut digits: Vec<(i64, i64)> = Vec::new();
+        for &index in statement.free.iter().filter(|index| count(**index) > 1) {
+            let digit = (factors[index].saturating_abs(), count(index) - 1);
+            digits.insert(digits.partition_point(|less| *less < digit), digit);
+        }
         let mut reach = 0i64;
         digits.into_iter().all(|(factor, most)| {
             let is_larger = factor > reach;

@@ -50,14 +50,17 @@ impl Scope<'_, '_> {
 }
 
 /// Which of the terms (index, factor, the last value counted from the first) their sum tells.
-fn told(mut terms: Vec<(IndexId, i128, i128)>) -> Vec<IndexId> {
-    if let &[(a, factor_a, last_a), (b, factor_b, last_b)] = &terms[..] {
+fn told(given: Vec<(IndexId, i128, i128)>) -> Vec<IndexId> {
+    if let &[(a, factor_a, last_a), (b, factor_b, last_b)] = &given[..] {
         // Two terms meet where one index steps by the other's factor, and the other back: both steps must be in range.
         let divisor = gcd(factor_a, factor_b);
         return if factor_b / divisor > last_a || factor_a / divisor > last_b { vec![a, b] } else { Vec::new() };
     }
     // A factor larger than all that the smaller ones reach tells its index.
-    terms.sort_unstable_by_key(|&(_, factor, _)| factor);
+    let mut terms: Vec<(IndexId, i128, i128)> = Vec::new();
+    for term in given {
+        terms.insert(terms.partition_point(|less| less.1 < term.1), term);
+    }
     let mut reach: i128 = terms.iter().map(|&(_, factor, last)| factor * last).sum();
     let mut told = Vec::new();
     while let Some((index, factor, last)) = terms.pop() {

@@ -44,7 +44,7 @@ impl<'a> Scope<'_, 'a> {
             ExprKind::Float(number) => {
                 let narrow = *number as f32;
                 if narrow.is_infinite() {
-                    let message = format!("{number:e} is too large for f32 (3.4028235e38 at most); write inf");
+                    let message = "this number is too large for f32 (3.4028235e38 at most); write inf";
                     return Err(mismatch(expr.span, message));
                 }
                 Value::F32(narrow)

@@ -244,7 +244,10 @@ fn types() {
             "y[i] = pad(flags[i - 1], 0) || flags[i]",
             "dtype-mismatch 1:26 expected bool, found a number; write true or false, or compare",
         ),
-        ("y[i] = v[i] * 1e39", "dtype-mismatch 1:15 1e39 is too large for f32 (3.4028235e38 at most); write inf"),
+        (
+            "y[i] = v[i] * 1e39",
+            "dtype-mismatch 1:15 this number is too large for f32 (3.4028235e38 at most); write inf",
+        ),
         (
             "y[i] = v[i] * 2 ** 64",
             "dtype-mismatch 1:15 the value of these literals does not fit 64 bits; use smaller ones, or floats (2.0 ** 100)",
