@@ -24,8 +24,11 @@ const SITE = join(ROOT, "www/site");
 /** Where the built package is; `www/dist/site` is the page. */
 export const DIST = join(ROOT, "www/dist");
 
-/** The limit on the wasm of the web build, after wasm-opt and brotli; a test holds it. */
-export const WASM_LIMIT_BYTES = 125 * 1024;
+/**
+ * The limit on the wasm of the web build, after wasm-opt and brotli; a test holds it. Programs in index notation are about
+ * half of it until their part is made small.
+ */
+export const WASM_LIMIT_BYTES = 230 * 1024;
 
 // Passes in order, then everything that rustc and wasm-bindgen emit for this target and browsers with WebGPU run.
 // Functions of like names side by side are 0.6 % less after brotli; the second round is 0.3 % less.
@@ -85,7 +88,7 @@ function withoutPaths() {
 
 async function crateToWasm() {
   // The cdylib alone: where the rlib is made with it, cargo leaves the crate itself out of link-time optimization.
-  const what = ["--lib", "--crate-type", "cdylib", "--no-default-features", "--features", "npm"];
+  const what = ["--lib", "--crate-type", "cdylib", "--no-default-features", "--features", "npm,notation"];
   const args = ["rustc", ...what, "--target", "wasm32-unknown-unknown", "--profile", "web"];
   const check = await run("cargo", [...args, "--color", "never"], {
     env: { CARGO_ENCODED_RUSTFLAGS: withoutPaths().join("\x1f") },

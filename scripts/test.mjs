@@ -22,8 +22,8 @@ const STAGES = {
   fmt: { command: ["cargo", "fmt", "--check"], count: lint },
   clippy: { command: ["cargo", "clippy", "--quiet", "--all-targets", ...DENY], count: lint },
   "clippy-wasm": { command: ["cargo", "clippy", "--quiet", "--lib", ...WASM, ...DENY], count: lint, wasm: true },
-  "clippy-npm": {
-    command: ["cargo", "clippy", "--quiet", "--lib", ...WASM, "--no-default-features", "--features", "npm", ...DENY],
+  "clippy-plain": {
+    command: ["cargo", "clippy", "--quiet", "--lib", ...WASM, "--no-default-features", ...DENY],
     count: lint,
     wasm: true,
   },

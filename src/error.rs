@@ -45,6 +45,8 @@ pub enum ErrorKind {
     Disposed,
     /// Index notation text is not well formed.
     NotationSyntax,
+    /// A program in index notation is well formed and has no meaning; see [`Error::diagnostics`].
+    NotationMeaning,
     /// WGSL text is not well formed; see [`Error::diagnostics`].
     KernelSyntax,
     /// A kernel's declared tensors, statics or grid do not fit its text or its use.
@@ -61,7 +63,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind, in the order of declaration; the test against the TypeScript union reads it.
-    pub const ALL: [ErrorKind; 20] = [
+    pub const ALL: [ErrorKind; 21] = [
         ErrorKind::NoAdapter,
         ErrorKind::LimitExceeded,
         ErrorKind::Unsupported,
@@ -76,6 +78,7 @@ impl ErrorKind {
         ErrorKind::NotRun,
         ErrorKind::Disposed,
         ErrorKind::NotationSyntax,
+        ErrorKind::NotationMeaning,
         ErrorKind::KernelSyntax,
         ErrorKind::KernelInterface,
         ErrorKind::PipelineRejected,
@@ -101,6 +104,7 @@ impl ErrorKind {
             ErrorKind::NotRun => "not-run",
             ErrorKind::Disposed => "disposed",
             ErrorKind::NotationSyntax => "notation-syntax",
+            ErrorKind::NotationMeaning => "notation-meaning",
             ErrorKind::KernelSyntax => "kernel-syntax",
             ErrorKind::KernelInterface => "kernel-interface",
             ErrorKind::PipelineRejected => "pipeline-rejected",

@@ -8,7 +8,7 @@ X = ("f32", np.arange(8))
 M = ("f32", np.arange(24).reshape(4, 6))
 IDS = ("i32", [0, 1, 2])
 SYNTAX, NAME, TWICE = "notation-syntax", "unknown-node", "duplicate-node"
-SHAPE, TYPE, MEANING = "shape-mismatch", "dtype-mismatch", "kernel-interface"
+SHAPE, TYPE, MEANING = "shape-mismatch", "dtype-mismatch", "notation-meaning"
 
 
 def syntax():
@@ -70,7 +70,7 @@ def statics():
           "run")
     error("static_below_at_run", "y[i] = x[i + @at] where i in 0:3", SHAPE, "0 to 5", x, {"at": -1}, "run")
     error("static_does_not_wrap", "y[i] = x[i + 2 * @at] where i in 0:3", SHAPE, "0 to 2", x, {"at": 2**31 - 1}, "run")
-    error("static_missing", "y[i] = x[i + @at] where i in 0:3", MEANING, "at", x, {}, "run")
+    error("static_missing", "y[i] = x[i + @at] where i in 0:3", "kernel-interface", "at", x, {}, "run")
     error("static_without_a_value", "z[i] = x[¦i + @at] where i in 0:9", SHAPE, "8", x)
 
 

@@ -77,7 +77,7 @@ impl<D: Driver> Device<D> {
     ///
     /// # Errors
     /// `NotationSyntax` for a program that is not well formed, and `UnknownNode`, `DuplicateNode`, `ShapeMismatch`,
-    /// `DTypeMismatch` or `KernelInterface` for one that has no meaning, each with line, column and excerpt. For a raw kernel
+    /// `DTypeMismatch` or `NotationMeaning` for one that has no meaning, each with line, column and excerpt. For a raw kernel
     /// `KernelSyntax` with line, column and excerpt of the author's text; `KernelInterface` for declarations that do
     /// not fit the text; `PipelineRejected`; `Unsupported` on a driver that cannot execute WGSL. `LimitExceeded`,
     /// `DeviceLost`.
@@ -145,6 +145,21 @@ impl<D: Driver> Code<D> {
             let message = format!("code \"{}\" has no tensor \"{name}\"; it has {}", self.name(), names.join(", "));
             Error::new(ErrorKind::UnknownNode, message)
         })
+    }
+
+    /// The nodes that a context has or links create, by their names in the program or of the kernel's tensors.
+    pub fn named_nodes(&self) -> impl Iterator<Item = (&str, &TensorNode)> {
+        self.inner.parts.names.iter().map(|(name, node)| (name.as_str(), node))
+    }
+
+    /// The nodes that it looks at, its own temporaries included, the merge buffer's aside.
+    pub fn inputs(&self) -> &[TensorNode] {
+        &self.nodes().in_out.inputs
+    }
+
+    /// The nodes that it may change, its own temporaries included.
+    pub fn outputs(&self) -> &[TensorNode] {
+        &self.nodes().in_out.outputs
     }
 
     /// The node that is read from the merge buffer.

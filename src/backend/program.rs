@@ -61,7 +61,10 @@ impl<D: Driver> Device<D> {
         // Also what is written for no point, and read or listed as an output all the same.
         let is_given = |node: &TensorNode| spec.given.iter().any(|(_, given)| given == node);
         let created = tensors.into_iter().filter(|node| !is_given(node));
-        let names = program.nodes.iter().zip(&nodes).map(|(node, tensor)| (node.name.clone(), tensor.clone()));
+        // Temporaries have no node that a context could be asked for.
+        let is_kept = |index: &usize| loops.buffers.iter().any(|buffer| buffer.kind == BufferKind::Node(*index));
+        let kept = (0..nodes.len()).filter(is_kept);
+        let names = kept.map(|index| (program.nodes[index].name.clone(), nodes[index].clone()));
         let bounds = Bounds {
             statics: program.statics.clone(),
             nodes: program.nodes.iter().map(|node| node.name.clone()).collect(),

@@ -6,6 +6,7 @@ use js_sys::{Array, Promise, Reflect};
 use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
+use crate::backend::compile::Source;
 use crate::context::Context;
 use crate::device::Device;
 use crate::device::open::{gpu_static_properties, host_static_properties};
@@ -16,6 +17,9 @@ use crate::driver::gpu::{self, LimitsChoice, PowerPreference};
 use crate::driver::host;
 use crate::driver::{Driver, SlabRef};
 use crate::error::{Error, ErrorKind, Result};
+use crate::node::TensorNode;
+#[cfg(feature = "notation")]
+use crate::notation::spec::ProgramSpec;
 use crate::slab::loc::{BufferLoc, PoolId};
 use crate::web::borrow::around;
 use crate::web::context::RawContext;
@@ -197,16 +201,12 @@ impl RawDevice {
         RawContext { context: Context::root(&self.device) }
     }
 
-    /// Compiles raw kernels: `[name, wgsl, spec, nodes]` each, where `nodes[i]` is the node of `spec.tensors[i]`. Resolves
-    /// with the `RawCode`s. One kernel is a batch, too: another machinery would be 1 KB more.
+    /// Compiles kernels and programs: `[name, text, spec, nodes]` each, where `nodes[i]` is the node of `spec.tensors[i]` of a
+    /// kernel, and of `spec.names[i]` of a program. Resolves with the `RawCode`s. One is a batch, too: another machinery
+    /// would be 1 KB more.
     #[wasm_bindgen(js_name = compileBatch, unchecked_return_type = "Promise<RawCode[]>")]
-    pub fn compile_batch(&self, kernels: Array) -> Promise {
-        let text = |kernel: &Array, at| kernel.get(at).as_string().unwrap_or_default();
-        let spec = |kernel: JsValue| {
-            let kernel: Array = kernel.unchecked_into();
-            kernel_spec(text(&kernel, 0), text(&kernel, 1), &kernel.get(2), &Array::from(&kernel.get(3)))
-        };
-        let (device, specs) = (self.device.clone(), kernels.iter().map(spec).collect::<Result<Vec<_>>>());
+    pub fn compile_batch(&self, sources: Array) -> Promise {
+        let (device, specs) = (self.device.clone(), sources.iter().map(source).collect::<Result<Vec<_>>>());
         promise(async move {
             let codes = device.compile_batch(specs?).await?;
             Ok(codes.into_iter().map(|code| JsValue::from(RawCode { code })).collect::<Array>())
@@ -320,17 +320,50 @@ fn record(device: &Device<Either>) -> Vec<f64> {
     fields
 }
 
-fn kernel_spec(name: String, text: String, spec: &JsValue, list: &Array) -> Result<KernelSpec> {
-    let nodes = nodes(list)?;
+/// What is compiled: a kernel if its spec has tensors, else a program.
+fn source(parts: JsValue) -> Result<Source> {
+    let parts: Array = parts.unchecked_into();
+    let text = |at| parts.get(at).as_string().unwrap_or_default();
+    let (name, text, spec, nodes) = (text(0), text(1), parts.get(2), nodes(&Array::from(&parts.get(3)))?);
+    if field(&spec, "tensors").is_undefined() {
+        program(name, text, &spec, &nodes)
+    } else {
+        kernel_spec(name, text, &spec, &nodes).map(Source::Kernel)
+    }
+}
+
+/// The texts of a list in an options object.
+fn strings(object: &JsValue, key: &str) -> Vec<String> {
+    Array::from(&field(object, key)).iter().filter_map(|item| item.as_string()).collect()
+}
+
+#[cfg(feature = "notation")]
+fn program(name: String, text: String, spec: &JsValue, nodes: &[TensorNode]) -> Result<Source> {
+    let names = strings(spec, "names");
+    if nodes.len() != names.len() {
+        return Err(bad_argument("program", &["there must be a name for each node"]));
+    }
+    let mut program = ProgramSpec::new(name, text).outputs(strings(spec, "outputs"));
+    program.given = names.into_iter().zip(nodes.iter().cloned()).collect();
+    Ok(Source::Program(program))
+}
+
+#[cfg(not(feature = "notation"))]
+fn program(name: String, _: String, _: &JsValue, _: &[TensorNode]) -> Result<Source> {
+    let message = ["compile \"", &name, "\": this build has no index notation; build it with the feature `notation`"];
+    Err(Error::new(ErrorKind::Unsupported, message.concat()))
+}
+
+fn kernel_spec(name: String, text: String, spec: &JsValue, nodes: &[TensorNode]) -> Result<KernelSpec> {
     let tensors = Array::from(&field(spec, "tensors"));
     if nodes.len() != tensors.length() as usize {
         return Err(bad_argument("kernel", &["there must be a node for each tensor"]));
     }
-    let strings = |key| Array::from(&field(spec, key)).iter().filter_map(|item| item.as_string()).collect::<Vec<_>>();
     let grid = Array::from(&field(spec, "grid"));
     let groups = |axis| grid.get(axis).as_f64().map_or(1, |groups| groups as u32);
-    let mut spec = KernelSpec::new(name, text).statics(strings("statics")).grid([groups(0), groups(1), groups(2)]);
-    for (tensor, node) in tensors.iter().zip(&nodes) {
+    let mut spec =
+        KernelSpec::new(name, text).statics(strings(spec, "statics")).grid([groups(0), groups(1), groups(2)]);
+    for (tensor, node) in tensors.iter().zip(nodes) {
         let name = field(&tensor, "name").as_string().unwrap_or_else(|| node.label().to_owned());
         let access = field(&tensor, "access").as_string().unwrap_or_default().parse()?;
         let merged = field(&tensor, "merged").is_truthy();

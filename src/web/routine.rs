@@ -12,11 +12,11 @@ use crate::error::Result;
 use crate::web::context::RawContext;
 use crate::web::either::Either;
 use crate::web::error::{bad_argument, js, seq};
-use crate::web::node::shared;
+use crate::web::node::{RawNode, shared};
 
 type JsResult<T> = std::result::Result<T, JsValue>;
 
-/// A compiled kernel.
+/// A compiled kernel or program.
 #[wasm_bindgen(js_name = RawCode)]
 #[derive(Debug)]
 pub struct RawCode {
@@ -25,6 +25,31 @@ pub struct RawCode {
 
 #[wasm_bindgen(js_class = RawCode)]
 impl RawCode {
+    /// Names of the integers that each run gives, in order.
+    pub fn statics(&self) -> Vec<String> {
+        self.code.statics().to_vec()
+    }
+
+    /// Names of the nodes, in the order of `nodes`.
+    pub fn names(&self) -> Vec<String> {
+        self.code.named_nodes().map(|(name, _)| name.to_owned()).collect()
+    }
+
+    /// The nodes that contexts have or get.
+    pub fn nodes(&self) -> Vec<RawNode> {
+        self.code.named_nodes().map(|(_, node)| RawNode { node: node.clone() }).collect()
+    }
+
+    /// The ids of the nodes that it reads.
+    pub fn inputs(&self) -> Vec<u32> {
+        self.code.inputs().iter().map(|node| node.id().0).collect()
+    }
+
+    /// The ids of the nodes that it may change.
+    pub fn outputs(&self) -> Vec<u32> {
+        self.code.outputs().iter().map(|node| node.id().0).collect()
+    }
+
     /// Another handle of the same code.
     pub fn share(&self) -> RawCode {
         RawCode { code: self.code.clone() }

@@ -70,8 +70,8 @@ async fn drive<D: Driver>(device: &Device<D>, grown: &Grown, program: &Program) 
     }
     let mut read = Vec::new();
     for node in &program.nodes {
-        let tensor = code.node(&node.name).map_err(text)?;
-        if routine.context().loc(tensor).is_some() {
+        let tensor = code.node(&node.name).ok().filter(|tensor| routine.context().loc(tensor).is_some());
+        if let Some(tensor) = tensor {
             read.push((node.name.clone(), tensor.clone()));
         } else if node.origin != Origin::Created || node.is_output {
             return Err(format!("\"{}\" is not in the context", node.name));

@@ -282,7 +282,7 @@ const gpu = (body) => `async () => { ${open} try { ${body} } finally { device.de
 const two = (body) => gpu(`const other = await wgslab.Device.open({ driver: "host" }); try { ${body} } finally { other.destroy(); }`);
 
 fails("a batch that is no list", "unsupported", ["compileBatch", "array"], gpu(`await device.compileBatch("k")`));
-fails("a batch of no kernels", "unsupported", ["kernel 0", "7"], gpu(`await device.compileBatch([7])`));
+fails("a batch of no kernels", "unsupported", ["item 0", "7"], gpu(`await device.compileBatch([7])`));
 fails("a kernel without a name", "unsupported", ["name", "undefined"], gpu(`await device.compileBatch([{ wgsl: "" }])`));
 fails("a kernel over what is no node", "unsupported", ["TensorNode", '"k"'],
   gpu(`await device.compile("k", "", { tensors: [{ node: "x", access: "read" }], grid: [1] })`));

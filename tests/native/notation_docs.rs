@@ -99,6 +99,8 @@ fn decisions_of_the_page() {
     let read = ProgramSpec::new("read", "t = 1; y = t + 1");
     let code = pollster::block_on(device.compile(read)).unwrap();
     let routine = pollster::block_on(Context::root(&device).link(&code)).unwrap();
-    let has = |name: &str| routine.context().ctx_buffers().contains(code.node(name).unwrap());
-    assert_eq!((has("t"), has("y")), (false, true));
+    assert!(routine.context().ctx_buffers().contains(code.node("y").unwrap()));
+    assert_eq!(code.named_nodes().map(|(name, _)| name).collect::<Vec<_>>(), ["y"]);
+    assert_eq!(code.node("t").unwrap_err().kind(), ErrorKind::UnknownNode);
+    assert!(code.outputs().contains(code.node("y").unwrap()));
 }

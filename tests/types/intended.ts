@@ -16,6 +16,9 @@ import {
   type Forecast,
   KernelError,
   type MemoryReport,
+  NotationError,
+  type Program,
+  type ProgramSpec,
   type Routine,
   Sequence,
   type StaticProperties,
@@ -82,6 +85,21 @@ export async function everythingHasAType(device: Device, context: Context, code:
   await Promise.all(written.map((event) => event.completed));
   device.compile("list", names.join(), { tensors: [{ node, access: "atomic", name: "counter" }], grid: [1, 2, 3] });
   console.log(lost.reason, device.limits.segmentCapBytes, device.adapter.name, device.stats().submissions);
+}
+
+export async function programsHaveATypeToo(device: Device, context: Context, signal: AbortSignal): Promise<void> {
+  const x = device.node("x", { dtype: "f32", shape: [4] });
+  const code: Code = await device.compile("double", "y[i] = 2 * x[i]", { nodes: [x], outputs: ["y"], signal });
+  await device.compile("alone", "q: f32[2]; q[i] = 1");
+  const spec: ProgramSpec = { nodes: code.nodes };
+  const program: Program = { name: "next", program: "z[i] = y[i]", spec };
+  const kernel = { name: "k", wgsl: "…", spec: { tensors: [], grid: [1] as const } };
+  const codes: Code[] = await device.compileBatch([program, kernel, { name: "alone", program: "q: f32[2]; q[i] = 1" }]);
+  const y: TensorNode = code.node("y");
+  exactly<typeof code.nodes, Readonly<Record<string, TensorNode>>>(true);
+  using step = await context.link(code);
+  const done: DeviceEvent = step.run({ batch: 3 });
+  console.log(codes, y, done.isDone);
 }
 
 export async function theRestHasATypeToo(device: Device, context: Context, code: Code, other: Context): Promise<void> {
@@ -154,6 +172,10 @@ export function errorsSayWhatToDo(error: unknown): string {
     const [first]: readonly Diagnostic[] = error.diagnostics;
     return `${first?.line}:${first?.column} ${first?.excerpt}`;
   }
+  if (error instanceof NotationError) {
+    const [, other]: readonly Diagnostic[] = error.diagnostics;
+    return `${error.line}:${error.column} ${error.excerpt} ${other?.line}`;
+  }
   if (error instanceof WgslabError) {
     const code: ErrorCode = error.code;
     switch (code) {
@@ -184,6 +206,18 @@ export async function misuses(device: Device, context: Context, code: Code, erro
   await device.compile("k", "", { tensors: { f: { node: f, access: "readwrite" } }, grid: [1] });
   // @ts-expect-error a kernel without a grid
   await device.compile("k", "", { tensors: { f: { node: f, access: "read" } } });
+  // @ts-expect-error a kernel or a program
+  await device.compile("k", "", { tensors: {}, grid: [1], nodes: [f] });
+  // @ts-expect-error an option that there is not
+  await device.compile("p", "", { node: [f] });
+  // @ts-expect-error labels are no nodes
+  await device.compile("p", "", { nodes: ["f"] });
+  // @ts-expect-error outputs are names
+  await device.compile("p", "", { outputs: [f] });
+  // @ts-expect-error a batch item without a text
+  await device.compileBatch([{ name: "p" }]);
+  // @ts-expect-error the nodes of a code are read-only
+  code.nodes.x = f;
   // @ts-expect-error a static that is no number
   (await context.link(code)).run({ step: "3" });
   // @ts-expect-error an event is no promise: await its `completed`

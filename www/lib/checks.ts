@@ -25,6 +25,12 @@ export function checkList(what: string, value: unknown): asserts value is readon
   throw new WgslabError("unsupported", `${what} must be an array: got ${describe(value)}`);
 }
 
+/** Throws unless `value` is an object, of whatever class or none. */
+export function checkObject(what: string, value: unknown, remedy: string): asserts value is object {
+  if (typeof value === "object" && value !== null) return;
+  throw new WgslabError("unsupported", `${what} must be an object: got ${describe(value)}; ${remedy}`);
+}
+
 /** Throws unless `value` is one of the texts in `choices`. */
 export function checkChoice<T extends string>(what: string, value: unknown, choices: readonly T[]): asserts value is T {
   if (choices.includes(value as T)) return;

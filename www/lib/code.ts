@@ -1,124 +1,12 @@
-// A kernel, compiled: its declaration and the handle that contexts link.
+// A kernel or program, compiled: its nodes and the handle that contexts link.
 
-import type { DType } from "./arrays.ts";
-import { checkIs, checkList, checkText } from "./checks.ts";
+import { checkIs } from "./checks.ts";
 import type { Device } from "./device.ts";
 import { KernelError, WgslabError } from "./errors.ts";
+import type { Access, Declared, NamedTensor } from "./kernel.ts";
 import { Lifetime } from "./lifetime.ts";
-import { type TensorNode, checkNode } from "./node.ts";
-import { type RawCode, type RawKernelSpec, type RawNode, call } from "./skin.ts";
-
-/** How a kernel uses a tensor, and so which accessors it gets. */
-export type Access = "read" | "write" | "read_write" | "atomic";
-
-/** A tensor of a kernel. */
-export interface KernelTensor {
-  /** The node. One node may stand under several names. */
-  node: TensorNode<DType>;
-  /** How the kernel uses it. A `write` node that the context has not is made by linking. */
-  access: Access;
-  /** Its name in the kernel's accessors; the node's label if left out. */
-  name?: string;
-  /**
-   * Whether it is read from the device's merge buffer instead of the context, which need not have it: access `read`, one
-   * such tensor a kernel at most. The copy that puts it there is `context.deviceToDevice` with `into: "merge-buffer"`;
-   * link behind that copy.
-   */
-  merged?: boolean;
-}
-
-/** What a kernel declares. */
-export interface KernelSpec {
-  /** Its tensors: a list, or a record by name. */
-  tensors: readonly KernelTensor[] | Readonly<Record<string, Omit<KernelTensor, "name">>>;
-  /** Names of integers that each run gives anew. */
-  statics?: readonly string[];
-  /** Workgroups along x, y and z; y and z are 1 if left out. */
-  grid: readonly [x: number, y?: number, z?: number];
-  /** Rejects with the signal's reason when it fires. */
-  signal?: AbortSignal;
-}
-
-/** A kernel of a batch. */
-export interface Kernel {
-  /** The name that messages and reports use. */
-  name: string;
-  /** The WGSL text. */
-  wgsl: string;
-  /** What it declares. The signal of a batch is its own. */
-  spec: Omit<KernelSpec, "signal">;
-}
-
-/** A tensor of a kernel, under its name. */
-export interface NamedTensor {
-  /** Its name in the kernel's accessors. */
-  readonly name: string;
-  /** The node. */
-  readonly node: TensorNode<DType>;
-  /** How the kernel uses it. */
-  readonly access: Access;
-  /** Whether it is read from the merge buffer. */
-  readonly merged: boolean;
-}
-
-const LARGEST_GRID = 2 ** 32 - 1;
-
-/** A kernel as the wasm module takes it, and what JavaScript keeps of it. @internal */
-export interface Declared {
-  readonly name: string;
-  readonly wgsl: string;
-  readonly tensors: readonly NamedTensor[];
-  readonly raw: RawKernelSpec;
-  readonly nodes: RawNode[];
-}
-
-/** A kernel, once its declaration has the types that the wasm module takes. */
-export function declare(name: string, wgsl: string, spec: Omit<KernelSpec, "signal">): Declared {
-  checkText("a kernel's name", name);
-  checkText(`the WGSL text of "${name}"`, wgsl);
-  const tensors = namedTensors(name, spec);
-  const { statics = [] } = spec;
-  checkList(`compile "${name}": the statics`, statics);
-  for (const one of statics) checkText(`compile "${name}": a static's name`, one);
-  const raw = {
-    tensors: tensors.map(({ name, access, merged }) => ({ name, access, merged })),
-    statics: [...statics],
-    grid: gridOf(name, spec),
-  };
-  return { name, wgsl, tensors, raw, nodes: tensors.map(({ node }) => node.raw) };
-}
-
-/** The tensors of a spec, each under its name. */
-function namedTensors(kernel: string, { tensors }: Pick<KernelSpec, "tensors">): readonly NamedTensor[] {
-  const list: readonly KernelTensor[] = isList(tensors)
-    ? tensors
-    : Object.entries(tensors ?? {}).map(([name, tensor]) => ({ ...tensor, name }));
-  return list.map((tensor) => {
-    checkNode(`compile "${kernel}": a tensor's node`, tensor?.node);
-    const { node, access, name = node.label, merged = false } = tensor;
-    checkText(`compile "${kernel}": a tensor's name`, name);
-    if (merged && access !== "read") {
-      const message = `compile "${kernel}": merged tensor "${name}" has access "${access}"; the merge buffer can only be read`;
-      throw new KernelError("kernel-interface", message, []);
-    }
-    return { name, node, access, merged };
-  });
-}
-
-function gridOf(kernel: string, { grid }: Pick<KernelSpec, "grid">): [number, number, number] {
-  checkList(`compile "${kernel}": the grid`, grid);
-  const [x, y = 1, z = 1] = grid;
-  for (const extent of [x, y, z]) {
-    if (Number.isInteger(extent) && extent >= 0 && extent <= LARGEST_GRID) continue;
-    const message = `compile "${kernel}": grid [${x}, ${y}, ${z}]: ${extent} is no whole number of workgroups`;
-    throw new KernelError("kernel-interface", message, []);
-  }
-  return [x, y, z];
-}
-
-function isList(tensors: KernelSpec["tensors"]): tensors is readonly KernelTensor[] {
-  return Array.isArray(tensors);
-}
+import { TensorNode } from "./node.ts";
+import { type RawCode, call } from "./skin.ts";
 
 /** Compiled code. It knows no context, so it can be linked into many. */
 export class Code implements Disposable {
@@ -126,18 +14,27 @@ export class Code implements Disposable {
   readonly name: string;
   /** The device that it was compiled for. */
   readonly device: Device;
-  /** The tensors, in the order of the spec. */
+  /**
+   * The tensors of a kernel, in the order of the spec; of a program the nodes that it reads or writes, without its own
+   * temporaries.
+   */
   readonly tensors: readonly NamedTensor[];
+  /** The nodes by their names in the kernel's accessors, or in the program: those given, and those that linking creates. */
+  readonly nodes: Readonly<Record<string, TensorNode>>;
   /** Names of the integers that each run gives anew, in order. */
   readonly statics: readonly string[];
   readonly #raw: RawCode;
+  readonly #isProgram: boolean;
   readonly #life: Lifetime;
 
-  private constructor(raw: RawCode, { name, tensors, raw: { statics } }: Declared, device: Device) {
+  private constructor(raw: RawCode, { name, kernel }: Declared, device: Device) {
     this.name = name;
     this.device = device;
+    const { nodes, tensors, statics } = kernel ? { ...kernel, nodes: named(kernel.tensors) } : partsOf(raw);
+    this.nodes = Object.freeze(nodes);
     this.tensors = Object.freeze(tensors);
     this.statics = Object.freeze(statics);
+    this.#isProgram = kernel === undefined;
     this.#raw = raw;
     this.#life = new Lifetime(`code "${name}"`, device.life);
   }
@@ -162,12 +59,19 @@ export class Code implements Disposable {
     return this.tensors.find(({ merged }) => merged)?.node;
   }
 
-  /** The node under a name of the kernel's. */
+  /** The node under a name of the kernel's, or of the program's: one that was given, or that linking creates. */
   node(name: string): TensorNode {
-    const tensor = this.tensors.find((one) => one.name === name);
-    if (tensor) return tensor.node;
-    const names = this.tensors.map((one) => `"${one.name}"`).join(", ");
-    throw new WgslabError("unknown-node", `code "${this.name}" has no tensor "${name}"; it has ${names}`);
+    const node = this.nodes[name];
+    if (node !== undefined) return node;
+    const names = Object.keys(this.nodes).map((one) => `"${one}"`).join(", ");
+    const remedy = this.#isProgram ? `; compile with outputs: ["${name}"] to keep a temporary of the program` : "";
+    throw new WgslabError("unknown-node", `code "${this.name}" has no tensor "${name}"; it has ${names || "none"}${remedy}`);
+  }
+
+  /** The nodes that a context has once the code is linked there. @internal */
+  *placed(): Generator<TensorNode> {
+    if (this.#isProgram) yield* Object.values(this.nodes);
+    else for (const { node, merged } of this.tensors) if (!merged) yield node;
   }
 
   /** Whether the code, or its device, was disposed. */
@@ -188,5 +92,29 @@ export class Code implements Disposable {
 
 /** Throws unless `value` is a code. */
 export function checkCode(what: string, value: unknown): asserts value is Code {
-  checkIs(what, value, Code, "make one with await device.compile(name, wgsl, spec)");
+  checkIs(what, value, Code, "make one with await device.compile(name, text, spec)");
+}
+
+/** A record of tensors' nodes. Without a prototype: a name like `constructor` is no node. */
+function named(tensors: readonly Pick<NamedTensor, "name" | "node">[]): Record<string, TensorNode> {
+  const nodes: Record<string, TensorNode> = Object.create(null);
+  for (const { name, node } of tensors) nodes[name] = node;
+  return nodes;
+}
+
+/** What the wasm module knows of a program. */
+function partsOf(raw: RawCode): Pick<Code, "nodes" | "tensors" | "statics"> {
+  const names = call(() => raw.names());
+  const all = call(() => raw.nodes()).map((raw, at) => ({ name: names[at] as string, node: TensorNode.of(raw) }));
+  const [reads, writes] = [call(() => raw.inputs()), call(() => raw.outputs())];
+  const tensors = all.flatMap(({ name, node }) => {
+    const access = accessOf(reads.includes(node.id), writes.includes(node.id));
+    return access === undefined ? [] : [{ name, node, access, merged: false }];
+  });
+  return { nodes: named(all), tensors, statics: call(() => raw.statics()) };
+}
+
+function accessOf(isRead: boolean, isWritten: boolean): Access | undefined {
+  if (isRead) return isWritten ? "read_write" : "read";
+  return isWritten ? "write" : undefined;
 }

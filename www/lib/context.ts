@@ -494,7 +494,7 @@ export type ArraysOf<N extends readonly (TensorNode<DType> | string)[]> = {
 
 function* nodesOf(brought: Brought): Generator<TensorNode> {
   for (const one of brought) {
-    if (!(one instanceof Code)) yield one;
-    else for (const { node, merged } of one.tensors) if (!merged) yield node;
+    if (one instanceof Code) yield* one.placed();
+    else yield one;
   }
 }

@@ -1,8 +1,8 @@
 // One opened device.
 
 import type { DType } from "./arrays.ts";
-import { checkChoice, checkIs, checkList, checkPool, checkWholeNumber, describe } from "./checks.ts";
-import { Code, type Declared, type Kernel, type KernelSpec, declare } from "./code.ts";
+import { checkChoice, checkList, checkObject, checkPool, checkWholeNumber, describe } from "./checks.ts";
+import { Code } from "./code.ts";
 import { Context, type RawBuffers } from "./context.ts";
 import { WgslabError } from "./errors.ts";
 import { DeviceEvent } from "./event.ts";
@@ -17,9 +17,11 @@ import type {
   StaticProperties,
 } from "./info.ts";
 import { type WasmSource, isLoaded, load } from "./init.ts";
+import { type Declared, type Kernel, type KernelSpec, declareKernel } from "./kernel.ts";
 import { Lifetime } from "./lifetime.ts";
 import { type NodeOptions, TensorNode, checkMode, checkNode } from "./node.ts";
-import { type RawCode, type RawDevice, type RawKernel, call, callAsync, skin } from "./skin.ts";
+import { type Program, type ProgramSpec, declareProgram } from "./program.ts";
+import { type RawCode, type RawDevice, call, callAsync, skin } from "./skin.ts";
 
 /** A `GPUDevice`, by its shape: not every version of TypeScript has the type. */
 export interface GpuDeviceLike {
@@ -41,7 +43,7 @@ export interface OpenOptions {
   device?: GpuDeviceLike;
   /** Which adapter to open, where there are several; a browser shows one, 0. With `device`, any number for the name. */
   ordinal?: number;
-  /** `gpu` (WebGPU), or `host`: plain memory, everywhere, which moves bytes and runs no WGSL. `gpu` if left out. */
+  /** `gpu` (WebGPU), or `host`: plain memory, everywhere, which runs programs in index notation and no WGSL. `gpu` if left out. */
   driver?: "gpu" | "host";
   /** The adapter's own limits, for large tensors, or WebGPU's defaults. `adapter` if left out. */
   limits?: "adapter" | "default";
@@ -196,35 +198,37 @@ export class Device implements Disposable {
   }
 
   /**
+   * Compiles a program in index notation, for example `y[i] = 2 * x[i]`, which runs on every driver. Nodes that are
+   * neither given nor declared in the text are created. Rejects with {@link NotationError} where the text is wrong.
+   */
+  async compile(name: string, program: string, spec?: ProgramSpec): Promise<Code>;
+  /**
    * Compiles a WGSL kernel with one `@compute` entry point. For each tensor `x` it can use `len_x`, `dim_x_0` and so
    * on, and by access `load_x(i)`, `store_x(i, v)`, `atomic_add_x(i, v)` and so on; for each static `s`, `static_s()`.
    * Rejects with {@link KernelError} where the text or the declaration is wrong.
    */
-  async compile(name: string, wgsl: string, spec: KernelSpec): Promise<Code> {
+  async compile(name: string, wgsl: string, spec: KernelSpec): Promise<Code>;
+  async compile(name: string, text: string, spec: ProgramSpec | KernelSpec = {}): Promise<Code> {
     const raw = this.#live();
-    const [code] = await this.#compile(raw, [declare(name, wgsl, spec)], spec.signal);
+    const declared = isKernel(spec) ? declareKernel(name, text, spec) : declareProgram(name, text, spec);
+    const [code] = await this.#compile(raw, [declared], spec.signal);
     return code as Code;
   }
 
   /**
-   * Compiles many kernels concurrently, each distinct text once: see {@link compile}. The codes come in the order of the
-   * kernels. Rejects with the first error in that order.
+   * Compiles many programs and kernels concurrently, each distinct text once: see {@link compile}. The codes come in the
+   * order given. Rejects with the first error in that order.
    */
-  async compileBatch(kernels: readonly Kernel[], { signal }: { signal?: AbortSignal } = {}): Promise<Code[]> {
+  async compileBatch(sources: readonly (Program | Kernel)[], { signal }: { signal?: AbortSignal } = {}): Promise<Code[]> {
     const raw = this.#live();
-    checkList("compileBatch: the kernels", kernels);
-    const declared = kernels.map((kernel, index) => {
-      checkIs(`compileBatch: kernel ${index}`, kernel, Object, "pass { name, wgsl, spec }");
-      return declare(kernel.name, kernel.wgsl, kernel.spec);
-    });
-    return this.#compile(raw, declared, signal);
+    checkList("compileBatch: the programs and kernels", sources);
+    return this.#compile(raw, sources.map(declaredOf), signal);
   }
 
-  async #compile(raw: RawDevice, kernels: readonly Declared[], signal?: AbortSignal): Promise<Code[]> {
-    const rawKernels = kernels.map(({ name, wgsl, raw, nodes }) => [name, wgsl, raw, nodes] as RawKernel);
+  async #compile(raw: RawDevice, declared: readonly Declared[], signal?: AbortSignal): Promise<Code[]> {
     const discard = (late: RawCode[]): void => late.forEach((code) => code.free());
-    const codes = await callAsync(() => raw.compileBatch(rawKernels), signal, discard);
-    return codes.map((code, index) => Code.make(code, kernels[index] as Declared, this));
+    const codes = await callAsync(() => raw.compileBatch(declared.map(({ raw }) => raw)), signal, discard);
+    return codes.map((code, index) => Code.make(code, declared[index] as Declared, this));
   }
 
   /** The event of all work queued so far. */
@@ -376,6 +380,25 @@ export class Device implements Disposable {
  */
 export function globalDebugInfo(): DebugInfo[] {
   return isLoaded() ? call(() => skin.globalDebugInfo()) : [];
+}
+
+/** Whether options are a kernel's: only those have tensors. */
+function isKernel(spec: ProgramSpec | KernelSpec): spec is KernelSpec {
+  return "tensors" in Object(spec);
+}
+
+/** What is compiled of one item of a batch. */
+function declaredOf(source: Program | Kernel, index: number): Declared {
+  const what = `compileBatch: item ${index}`;
+  checkObject(what, source, "pass { name, program, spec } or { name, wgsl, spec }");
+  const isProgram = "program" in source;
+  if (isProgram === "wgsl" in source) {
+    const message = `${what} must have either a program or wgsl, and has ${isProgram ? "both" : "neither"}; pass one text`;
+    throw new WgslabError("unsupported", message);
+  }
+  return isProgram
+    ? declareProgram(source.name, source.program, source.spec)
+    : declareKernel(source.name, (source as Kernel).wgsl, (source as Kernel).spec);
 }
 
 // Not a method: what the pending promise holds on to must not be the device.

@@ -1,4 +1,5 @@
-// Errors as JavaScript sees them: one class with a code to decide by, one more for errors in a kernel's text.
+// Errors as JavaScript sees them: one class with a code to decide by, and one more each for errors in the texts of programs
+// and of kernels.
 
 /** Every code, in the order of the crate's `ErrorKind`; a test compares the two. */
 export const ERROR_CODES = [
@@ -16,6 +17,7 @@ export const ERROR_CODES = [
   "not-run",
   "disposed",
   "notation-syntax",
+  "notation-meaning",
   "kernel-syntax",
   "kernel-interface",
   "pipeline-rejected",
@@ -71,12 +73,35 @@ export class KernelError extends WgslabError {
   }
 }
 
-const KERNEL_CODES: ReadonlySet<ErrorCode> = new Set([
-  "notation-syntax",
-  "kernel-syntax",
-  "kernel-interface",
-  "pipeline-rejected",
-]);
+/**
+ * An error in the text of a program in index notation: `notation-syntax` where it is not well formed, and for what has no
+ * meaning `notation-meaning`, or the code that says more: `unknown-node`, `duplicate-node`, `shape-mismatch`,
+ * `dtype-mismatch`, `limit-exceeded`. The message goes on with the line and a caret under the place.
+ */
+export class NotationError extends WgslabError {
+  /** The places in the author's text: where the mistake is, then the other place that it is about, if there is one. */
+  readonly diagnostics: readonly Diagnostic[];
+  /** Line in the author's text, from 1. */
+  readonly line: number;
+  /** Column in the author's text, in characters, from 1. */
+  readonly column: number;
+  /** The line itself. */
+  readonly excerpt: string;
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    diagnostics: readonly [Diagnostic, ...Diagnostic[]],
+    options: { retryable?: boolean; cause?: unknown } = {},
+  ) {
+    super(code, message, options);
+    this.name = "NotationError";
+    this.diagnostics = diagnostics;
+    ({ line: this.line, column: this.column, excerpt: this.excerpt } = diagnostics[0]);
+  }
+}
+
+const KERNEL_CODES: ReadonlySet<ErrorCode> = new Set(["kernel-syntax", "kernel-interface", "pipeline-rejected"]);
 
 /** What the wasm module throws, as an error of this package. */
 export function fromSkin(thrown: unknown): WgslabError {
@@ -92,7 +117,10 @@ export function fromSkin(thrown: unknown): WgslabError {
     return new WgslabError("bug", `bug: ${String(message ?? thrown)}; please report it`, { cause: thrown });
   }
   const options = { retryable: retryable === true };
-  return KERNEL_CODES.has(known)
-    ? new KernelError(known, String(message), diagnostics ?? [], options)
+  if (KERNEL_CODES.has(known)) return new KernelError(known, String(message), diagnostics ?? [], options);
+  const [first, ...rest] = diagnostics ?? [];
+  // Only texts have places, and the other texts are kernels.
+  return first
+    ? new NotationError(known, String(message), [first, ...rest], options)
     : new WgslabError(known, String(message), options);
 }

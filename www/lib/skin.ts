@@ -51,7 +51,7 @@ export interface RawDevice {
   eventIsDone(seq: number): boolean;
   eventWait(seq: number): Promise<void>;
   context(): RawContext;
-  compileBatch(kernels: RawKernel[]): Promise<RawCode[]>;
+  compileBatch(sources: RawSource[]): Promise<RawCode[]>;
   trim(): number;
   /** Bytes moved, bytes given back. */
   compact(): Float64Array;
@@ -76,8 +76,15 @@ export interface RawKernelSpec {
   grid: [number, number, number];
 }
 
-/** A kernel, as the wasm module takes it. */
-export type RawKernel = [name: string, wgsl: string, spec: RawKernelSpec, nodes: RawNode[]];
+/** What a program is given, without the nodes. */
+export interface RawProgramSpec {
+  /** Names of the nodes. */
+  names: string[];
+  outputs: string[];
+}
+
+/** A kernel or a program, as the wasm module takes it. */
+export type RawSource = [name: string, text: string, spec: RawKernelSpec | RawProgramSpec, nodes: RawNode[]];
 
 /** A context of the wasm module. */
 export interface RawContext {
@@ -121,6 +128,14 @@ export interface RawContext {
 
 /** Compiled code of the wasm module. */
 export interface RawCode {
+  statics(): string[];
+  /** Names of `nodes`. */
+  names(): string[];
+  nodes(): RawNode[];
+  /** Ids of the nodes that it reads. */
+  inputs(): Uint32Array;
+  /** Ids of the nodes that it may change. */
+  outputs(): Uint32Array;
   /** Another handle, for the wasm module. */
   share(): RawCode;
   free(): void;

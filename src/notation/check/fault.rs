@@ -5,7 +5,7 @@ use crate::notation::ast::{Item, Span};
 use crate::notation::place;
 
 /// Of programs that are well formed and have no meaning, where no other kind says what is wrong.
-pub(super) const MEANING: ErrorKind = ErrorKind::KernelInterface;
+pub(super) const MEANING: ErrorKind = ErrorKind::NotationMeaning;
 
 /// A mistake and where it stands.
 #[derive(Debug)]

@@ -44,7 +44,7 @@ pub struct Given {
 ///
 /// The first mistake, with its place: `UnknownNode`, `DuplicateNode`; `ShapeMismatch` for ranks, extents, ranges and
 /// accesses out of bounds; `DTypeMismatch` for types and literals that do not fit; `LimitExceeded` for what no 32-bit index
-/// can count; `KernelInterface` for other programs that are well formed and have no meaning.
+/// can count; `NotationMeaning` for other programs that are well formed and have no meaning.
 pub fn check(text: &str, ast: &Ast, given: &[Given], outputs: &[String]) -> Result<Program> {
     let mut symbols = Symbols::new(given)?;
     for (number, item) in ast.items.iter().enumerate() {

@@ -10,9 +10,12 @@ async function failure(body: () => unknown): Promise<object> {
     await body();
   } catch (error) {
     const { name, code, message, retryable, diagnostics } = error as wgslab.KernelError;
+    const { line, column, excerpt } = error as wgslab.NotationError;
     const isWgslabError = error instanceof wgslab.WgslabError;
     const isKernelError = error instanceof wgslab.KernelError;
-    return { name, code, message, retryable, diagnostics, isWgslabError, isKernelError };
+    const isNotationError = error instanceof wgslab.NotationError;
+    const kinds = { isWgslabError, isKernelError, isNotationError };
+    return { name, code, message, retryable, diagnostics, line, column, excerpt, ...kinds };
   }
   throw new Error("it should have failed");
 }

@@ -61,7 +61,7 @@ fn names() {
         ("y[i] = v[i] where i in 0:3, i in 0:4", "duplicate-node 1:29 where names i twice; give each index one range"),
         (
             "y[i] = v[i] where j in 0:3",
-            "kernel-interface 1:19 where names j, which stands nowhere in the statement; leave it out",
+            "notation-meaning 1:19 where names j, which stands nowhere in the statement; leave it out",
         ),
         (
             "y: f32[3]\ny: f32[3]",
@@ -81,7 +81,7 @@ fn names() {
         ),
         (
             "fixed[i] = v[i]",
-            "kernel-interface 1:1 \"fixed\" is a constant, initialised once; give it as on_device to write to it",
+            "notation-meaning 1:1 \"fixed\" is a constant, initialised once; give it as on_device to write to it",
         ),
         (
             "y[i] = v[i]; z[j] = y[j]; t[k] = Y[k]",
@@ -125,15 +125,15 @@ fn created_nodes() {
     compare(&[
         (
             "y[0] = 1",
-            "kernel-interface 1:3 the first assignment creates \"y\", so its positions must be plain indices; declare \"y\" before to write a part of it",
+            "notation-meaning 1:3 the first assignment creates \"y\", so its positions must be plain indices; declare \"y\" before to write a part of it",
         ),
         (
             "y[i + 1] = v[i]",
-            "kernel-interface 1:3 the first assignment creates \"y\", so its positions must be plain indices; declare \"y\" before to write a part of it",
+            "notation-meaning 1:3 the first assignment creates \"y\", so its positions must be plain indices; declare \"y\" before to write a part of it",
         ),
         (
             "y[i, i] = v[i]",
-            "kernel-interface 1:6 the first assignment creates \"y\", so its indices must be distinct, and i stands twice; declare \"y\" before to write its diagonal",
+            "notation-meaning 1:6 the first assignment creates \"y\", so its indices must be distinct, and i stands twice; declare \"y\" before to write its diagonal",
         ),
         (
             "y[i] = v[i] where i in 1:8",
@@ -141,11 +141,11 @@ fn created_nodes() {
         ),
         (
             "y[ids[i]] +=! v[i]",
-            "kernel-interface 1:3 the first assignment creates \"y\", so its positions must be plain indices; declare \"y\" before to write a part of it",
+            "notation-meaning 1:3 the first assignment creates \"y\", so its positions must be plain indices; declare \"y\" before to write a part of it",
         ),
         (
             "y[@t] = 1",
-            "kernel-interface 1:3 the first assignment creates \"y\", so its positions must be plain indices; declare \"y\" before to write a part of it",
+            "notation-meaning 1:3 the first assignment creates \"y\", so its positions must be plain indices; declare \"y\" before to write a part of it",
         ),
         ("y[i] = 1", "shape-mismatch 1:3 nothing bounds i; state its range: where i in 0:n"),
     ]);

@@ -7,11 +7,11 @@ fn positions() {
     compare(&[
         (
             "y[i] = v[i / 2] + v[i]",
-            "kernel-interface 1:10 a position must be a sum of indices, statics and integers with constant factors, or read a tensor; where the index is split (i / 4, i % 4), run over its parts (x[4 * q + r])",
+            "notation-meaning 1:10 a position must be a sum of indices, statics and integers with constant factors, or read a tensor; where the index is split (i / 4, i % 4), run over its parts (x[4 * q + r])",
         ),
         (
             "y[i] = v[i * i] + v[i]",
-            "kernel-interface 1:10 a position must be a sum of indices, statics and integers with constant factors, or read a tensor; where the index is split (i / 4, i % 4), run over its parts (x[4 * q + r])",
+            "notation-meaning 1:10 a position must be a sum of indices, statics and integers with constant factors, or read a tensor; where the index is split (i / 4, i % 4), run over its parts (x[4 * q + r])",
         ),
         ("y[i] = v[1.5] + v[i]", "dtype-mismatch 1:10 a position must be an integer, found f32; write i32(..)"),
         ("y[i] = v[v[i]]", "dtype-mismatch 1:10 a position must be an integer, found f32; write i32(..)"),
@@ -19,32 +19,32 @@ fn positions() {
         ("y[i] = v[us[i] + ids[i]]", "dtype-mismatch 1:18 + of u32 and i32 is not defined; convert one side: u32(..)"),
         (
             "y[i] = v[i32(i)] + v[i]",
-            "kernel-interface 1:10 a position must be a sum of indices, statics and integers with constant factors, or read a tensor; where the index is split (i / 4, i % 4), run over its parts (x[4 * q + r])",
+            "notation-meaning 1:10 a position must be a sum of indices, statics and integers with constant factors, or read a tensor; where the index is split (i / 4, i % 4), run over its parts (x[4 * q + r])",
         ),
         (
             "y[i] = v[argmax[k](k)] + v[i] where k in 0:3",
-            "kernel-interface 1:10 a position must be a sum of indices, statics and integers with constant factors, or read a tensor; where the index is split (i / 4, i % 4), run over its parts (x[4 * q + r])",
+            "notation-meaning 1:10 a position must be a sum of indices, statics and integers with constant factors, or read a tensor; where the index is split (i / 4, i % 4), run over its parts (x[4 * q + r])",
         ),
         (
             "v[ids[i]] = v[i]",
-            "kernel-interface 1:3 = cannot scatter, since two points may write one element; use +=, *=, max= or min=, or gather on the right instead",
+            "notation-meaning 1:3 = cannot scatter, since two points may write one element; use +=, *=, max= or min=, or gather on the right instead",
         ),
         (
             "v[n] = 1",
-            "kernel-interface 1:3 = cannot scatter, since two points may write one element; use +=, *=, max= or min=, or gather on the right instead",
+            "notation-meaning 1:3 = cannot scatter, since two points may write one element; use +=, *=, max= or min=, or gather on the right instead",
         ),
         (
             "v[ids[ids[i]]] += v[i]",
-            "kernel-interface 1:3 a position on the left may hold one tensor access, found 2; assign the position to a node first",
+            "notation-meaning 1:3 a position on the left may hold one tensor access, found 2; assign the position to a node first",
         ),
         (
             "v[ids[i] + n] += v[i]",
-            "kernel-interface 1:3 a position on the left may hold one tensor access, found 2; assign the position to a node first",
+            "notation-meaning 1:3 a position on the left may hold one tensor access, found 2; assign the position to a node first",
         ),
         ("v[v[i]] += 1", "dtype-mismatch 1:3 a position must be an integer, found f32; write i32(..)"),
         (
             "v[i / 2] += v[i]",
-            "kernel-interface 1:3 a position must be a sum of indices, statics and integers with constant factors, or read a tensor; where the index is split (i / 4, i % 4), run over its parts (x[4 * q + r])",
+            "notation-meaning 1:3 a position must be a sum of indices, statics and integers with constant factors, or read a tensor; where the index is split (i / 4, i % 4), run over its parts (x[4 * q + r])",
         ),
         (
             "y[i] = pad(v[i] + 1, 0)",
@@ -59,35 +59,35 @@ fn assignments() {
     compare(&[
         (
             "y[i] = v[i] * w[j]",
-            "kernel-interface 1:17 j stands on the right of = only; put it on the left too, sum over it (+=!), or reduce over it (sum[j](..))",
+            "notation-meaning 1:17 j stands on the right of = only; put it on the left too, sum over it (+=!), or reduce over it (sum[j](..))",
         ),
         (
             "y = v[i]",
-            "kernel-interface 1:7 i stands on the right of = only; put it on the left too, sum over it (+=!), or reduce over it (sum[i](..))",
+            "notation-meaning 1:7 i stands on the right of = only; put it on the left too, sum over it (+=!), or reduce over it (sum[i](..))",
         ),
         (
             "y[i] = v[i] + j where j in 0:3",
-            "kernel-interface 1:15 j stands on the right of = only; put it on the left too, sum over it (+=!), or reduce over it (sum[j](..))",
+            "notation-meaning 1:15 j stands on the right of = only; put it on the left too, sum over it (+=!), or reduce over it (sum[j](..))",
         ),
         (
             "v[i + j] = 1 where i in 0:4, j in 0:4",
-            "kernel-interface 1:1 two values of (i, j) may write one element of \"v\"; with = each element is written once: use indices that stand alone, factors that keep them apart (4 * i + u where u in 0:4), or an accumulating operator",
+            "notation-meaning 1:1 two values of (i, j) may write one element of \"v\"; with = each element is written once: use indices that stand alone, factors that keep them apart (4 * i + u where u in 0:4), or an accumulating operator",
         ),
         (
             "v[2 * i + j] = 1 where i in 0:2, j in 0:3",
-            "kernel-interface 1:1 two values of (i, j) may write one element of \"v\"; with = each element is written once: use indices that stand alone, factors that keep them apart (4 * i + u where u in 0:4), or an accumulating operator",
+            "notation-meaning 1:1 two values of (i, j) may write one element of \"v\"; with = each element is written once: use indices that stand alone, factors that keep them apart (4 * i + u where u in 0:4), or an accumulating operator",
         ),
         (
             "v[0 * i] = 1 where i in 0:2",
-            "kernel-interface 1:1 two values of (i) may write one element of \"v\"; with = each element is written once: use indices that stand alone, factors that keep them apart (4 * i + u where u in 0:4), or an accumulating operator",
+            "notation-meaning 1:1 two values of (i) may write one element of \"v\"; with = each element is written once: use indices that stand alone, factors that keep them apart (4 * i + u where u in 0:4), or an accumulating operator",
         ),
         (
             "a[i - i, j] = 1 where i in 0:2",
-            "kernel-interface 1:1 two values of (i) may write one element of \"a\"; with = each element is written once: use indices that stand alone, factors that keep them apart (4 * i + u where u in 0:4), or an accumulating operator",
+            "notation-meaning 1:1 two values of (i) may write one element of \"a\"; with = each element is written once: use indices that stand alone, factors that keep them apart (4 * i + u where u in 0:4), or an accumulating operator",
         ),
         (
             "v[i + 2 * j + 3 * k] = 1 where i in 0:2, j in 0:2, k in 0:2",
-            "kernel-interface 1:1 two values of (i, j, k) may write one element of \"v\"; with = each element is written once: use indices that stand alone, factors that keep them apart (4 * i + u where u in 0:4), or an accumulating operator",
+            "notation-meaning 1:1 two values of (i, j, k) may write one element of \"v\"; with = each element is written once: use indices that stand alone, factors that keep them apart (4 * i + u where u in 0:4), or an accumulating operator",
         ),
         (
             "flags[i] += 1",

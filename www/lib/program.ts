@@ -1,0 +1,58 @@
+// A program in index notation as it is given: its nodes by their names, and the names of its outputs.
+
+import type { DType } from "./arrays.ts";
+import { checkList, checkObject, checkText } from "./checks.ts";
+import { WgslabError } from "./errors.ts";
+import type { Declared } from "./kernel.ts";
+import { type TensorNode, checkNode } from "./node.ts";
+
+/** What a program works on, and what it leaves. */
+export interface ProgramSpec {
+  /**
+   * Nodes that the program works on: a list of nodes that go by their labels, or a record by their names in the program.
+   * Others it declares or creates.
+   */
+  nodes?: readonly TensorNode<DType>[] | Readonly<Record<string, TensorNode<DType>>>;
+  /** Names of nodes that contexts have after linking; if left out, those that are created and that no later statement reads. */
+  outputs?: readonly string[];
+  /** Rejects with the signal's reason when it fires. */
+  signal?: AbortSignal;
+}
+
+/** A program of a batch. */
+export interface Program {
+  /** The name that messages and reports use. */
+  name: string;
+  /** The text in index notation. */
+  program: string;
+  /** What it works on. The signal of a batch is its own. */
+  spec?: Omit<ProgramSpec, "signal">;
+}
+
+const OPTIONS: readonly string[] = ["nodes", "outputs", "signal"];
+
+/** A program, once its parts have the types that the wasm module takes. */
+export function declareProgram(name: string, text: string, spec: Omit<ProgramSpec, "signal"> = {}): Declared {
+  checkText("a program's name", name);
+  checkText(`the text of "${name}"`, text);
+  checkObject(`compile "${name}": the options`, spec, "pass { nodes, outputs } for a program, { tensors, grid } for WGSL");
+  const strange = Object.keys(spec).find((key) => !OPTIONS.includes(key));
+  if (strange !== undefined) {
+    const message =
+      `compile "${name}": a program has no option "${strange}", but nodes, outputs and signal; ` +
+      "for a WGSL kernel pass its tensors and its grid";
+    throw new WgslabError("unsupported", message);
+  }
+  const { nodes = [], outputs = [] } = spec;
+  checkObject(`compile "${name}": the nodes`, nodes, "pass a list of nodes, or a record by name");
+  const named = isList(nodes) ? nodes.map((node) => [node?.label, node] as const) : Object.entries(nodes);
+  for (const [, node] of named) checkNode(`compile "${name}": a node`, node);
+  checkList(`compile "${name}": the outputs`, outputs);
+  for (const output of outputs) checkText(`compile "${name}": an output's name`, output);
+  const raw = { names: named.map(([name]) => name), outputs: [...outputs] };
+  return { name, raw: [name, text, raw, named.map(([, { raw }]) => raw)] };
+}
+
+function isList(nodes: NonNullable<ProgramSpec["nodes"]>): nodes is readonly TensorNode<DType>[] {
+  return Array.isArray(nodes);
+}
