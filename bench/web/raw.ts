@@ -97,10 +97,12 @@ export class Raw {
   }
 
   /** One buffer per tensor, as libraries without slabs do: until the calls returned, and until the browser did them. */
-  async createAndDestroy(count: number, bytes: number): Promise<{ calls: number; done: number }> {
+  async createAndDestroy(cycles: number, count: number, bytes: number): Promise<{ calls: number; done: number }> {
     const start = performance.now();
-    const buffers = Array.from({ length: count }, () => this.buffer(bytes));
-    for (const buffer of buffers) buffer.destroy();
+    for (let cycle = 0; cycle < cycles; cycle += 1) {
+      const buffers = Array.from({ length: count }, () => this.buffer(bytes));
+      for (const buffer of buffers) buffer.destroy();
+    }
     const calls = performance.now() - start;
     await this.device.queue.onSubmittedWorkDone();
     return { calls, done: performance.now() - start };

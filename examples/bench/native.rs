@@ -45,6 +45,8 @@ const LEN: u32 = 1024;
 const TURNS: usize = 21;
 const SIZES: [(&str, u64); 3] = [("4 KiB", 4 << 10), ("1 MiB", 1 << 20), ("16 MiB", 16 << 20)];
 const NODES: u32 = 1000;
+/// Links, or contexts, in a row in one sample.
+const CYCLES: u32 = 10;
 
 const SCALE: &str = "@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
   store_x(id.x, load_x(id.x) * f32(static_factor()));
@@ -167,16 +169,20 @@ async fn link(device: &Device<gpu::Gpu>, raw: &Raw) -> Result<Vec<Row>> {
     let code = device.compile(spec).await?;
     let linked = || {
         let start = Instant::now();
-        pollster::block_on(root.link(&code))?.context().finalize();
-        Ok(start.elapsed())
+        for _ in 0..CYCLES {
+            pollster::block_on(root.link(&code))?.context().finalize();
+        }
+        Ok(start.elapsed() / CYCLES)
     };
     let nodes: Vec<_> = nodes.iter().collect();
     let made = || {
         let start = Instant::now();
-        root.init_zeros(&nodes)?.finalize();
-        Ok(start.elapsed())
+        for _ in 0..CYCLES {
+            root.init_zeros(&nodes)?.finalize();
+        }
+        Ok(start.elapsed() / CYCLES)
     };
-    let theirs = || Ok(raw.create_and_destroy(NODES, 4096));
+    let theirs = || Ok(raw.create_and_destroy(CYCLES, NODES, 4096));
     let mut rows = Vec::new();
     let (mine, other) = in_turn(TURNS, linked, theirs)?;
     rows.push(row(&format!("link and finalize a kernel with {NODES} new nodes"), "ms", &mine, &other, millis));

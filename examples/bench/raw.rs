@@ -141,13 +141,14 @@ impl Raw {
         }
     }
 
-    /// Creates as many buffers as there are nodes, and destroys them.
-    pub fn create_and_destroy(&self, count: u32, bytes: u64) -> Duration {
+    /// Creates as many buffers as there are nodes, and destroys them, several times in a row; the time of one.
+    pub fn create_and_destroy(&self, cycles: u32, count: u32, bytes: u64) -> Duration {
         let start = Instant::now();
-        let buffers: Vec<_> = (0..count).map(|_| self.storage(bytes)).collect();
-        buffers.iter().for_each(wgpu::Buffer::destroy);
-        drop(buffers);
-        let elapsed = start.elapsed();
+        for _ in 0..cycles {
+            let buffers: Vec<_> = (0..count).map(|_| self.storage(bytes)).collect();
+            buffers.iter().for_each(wgpu::Buffer::destroy);
+        }
+        let elapsed = start.elapsed() / cycles;
         self.wait();
         elapsed
     }

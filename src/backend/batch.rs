@@ -3,6 +3,7 @@
 use crate::backend::compile::{Code, Source};
 use crate::backend::join::join_all;
 use crate::backend::link::check_merge_input;
+use crate::backend::nodes::{KernelSlots, SlotPool};
 use crate::backend::routine::{Place, Routine, Work};
 use crate::context::Context;
 use crate::context::allocate::Local;
@@ -11,8 +12,8 @@ use crate::driver::Driver;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::node::{NodeId, TensorNode};
-use crate::slab::loc::BufferLoc;
 use crate::sorted_map::SortedMap;
+use crate::wgsl::spec::KernelTensor;
 
 impl<D: Driver> Device<D> {
     /// Compiles many programs and kernels concurrently, each distinct text once. The codes come in the order given.
@@ -52,11 +53,16 @@ impl<D: Driver> Context<D> {
         let delta = self.plan(&kept, &locals).map_err(|error| error.context("link batch"))?;
         // Dropping it, on any error below or when this future is dropped, frees what it minted.
         let shared = self.extend_by(self.child(), &delta, true).map_err(|error| error.context("link batch"))?;
-        let place = |node: &TensorNode| {
-            let (segment, offset) = delta.place_of(node)?;
-            shared.own_pool(segment).map(|pool_id| BufferLoc { pool_id, offset })
+        let place = |tensor: &KernelTensor| match delta.place_of(&tensor.node) {
+            Some((segment, offset)) => Ok((SlotPool::Own(segment), offset)),
+            None => shared.require(&tensor.node).map(|loc| (SlotPool::Known(loc.pool_id), loc.offset)),
         };
-        let links = codes.iter().map(|code| shared.link_kernels(code, |tensor| place(&tensor.node))).collect();
+        let slots_of = |code: &&Code<D>| {
+            let slots: Result<Vec<_>> = code.specs().map(|spec| KernelSlots::new(spec, place)).collect();
+            slots.map_err(named(code))
+        };
+        let slots = codes.iter().map(slots_of).collect::<Result<Vec<_>>>()?;
+        let links = codes.iter().zip(&slots).map(|(code, slots)| shared.link_kernels(code, slots)).collect();
         // Local nodes share bytes, so those who use them run in the order of the batch.
         let scratch = (!locals.is_empty()).then(|| TensorNode::new("scratch", DType::U8, []));
         let mut line = shared.clone();

@@ -3,13 +3,12 @@
 
 use crate::backend::compile::Code;
 use crate::backend::join::join_all;
-use crate::backend::merge::{MERGE_LOC, check_merge_node};
+use crate::backend::merge::check_merge_node;
+use crate::backend::nodes::KernelSlots;
 use crate::backend::routine::{Place, Routine, Work};
 use crate::context::Context;
 use crate::driver::Driver;
 use crate::error::{Error, ErrorKind, Result};
-use crate::slab::loc::BufferLoc;
-use crate::wgsl::spec::KernelTensor;
 
 impl<D: Driver> Context<D> {
     /// Links a code into this context. The routine's context is a child of it, with the nodes that the code creates.
@@ -27,32 +26,17 @@ impl<D: Driver> Context<D> {
         // Dropping the child, on any error below or when this future is dropped, frees what it minted.
         let (place, lineage) = Place::behind(self, code, None);
         let child = self.extend_by(self.child().lineage(lineage), &plan.delta, true).map_err(named)?;
-        let mut places = plan.places.iter();
-        let created = |_: &KernelTensor| {
-            let (segment, offset) = (*places.next()?)?;
-            child.own_pool(segment).map(|pool_id| BufferLoc { pool_id, offset })
-        };
-        let linked = child.link_kernels(code, created).await.map_err(named)?;
+        let linked = child.link_kernels(code, &plan.kernels).await.map_err(named)?;
         Ok(Routine::new(child, Work::Kernels { code: code.clone(), linked }, place))
     }
 
-    /// Links the kernels of a code whose nodes are all in this context, but for those whose location `known` gives. It is
-    /// asked for each tensor in order.
-    pub(crate) async fn link_kernels(
-        &self,
-        code: &Code<D>,
-        mut known: impl FnMut(&KernelTensor) -> Option<BufferLoc>,
-    ) -> Result<Vec<D::Linked>> {
+    /// Links the kernels of a code whose nodes are where `kernels` says, with the delta in the slabs that this context
+    /// minted.
+    pub(crate) async fn link_kernels(&self, code: &Code<D>, kernels: &[KernelSlots]) -> Result<Vec<D::Linked>> {
         self.check_live()?;
-        let mut linking = Vec::with_capacity(code.kernel_count());
-        for (spec, kernel) in code.kernels() {
-            let locate = |tensor: &KernelTensor| match known(tensor) {
-                _ if tensor.merged => Ok(MERGE_LOC),
-                Some(loc) => Ok(loc),
-                None => self.require(&tensor.node),
-            };
-            let locs = spec.tensors.iter().map(locate).collect::<Result<Vec<_>>>()?;
-            linking.push(D::link(self.device().runner(), kernel, locs));
+        let mut linking = Vec::with_capacity(kernels.len());
+        for ((_, kernel), slots) in code.kernels().zip(kernels) {
+            linking.push(D::link(self.device().runner(), kernel, slots.placed(self)?));
         }
         join_all(linking).await.into_iter().collect()
     }

@@ -3,13 +3,17 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::context::CtxBuffers;
+use crate::backend::merge::MERGE_LOC;
 use crate::context::allocate::{Delta, Local};
 use crate::context::lineage::Touched;
+use crate::context::{Context, CtxBuffers, locate};
+use crate::driver::Driver;
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::{MemoryMode, NodeId, TensorNode};
+use crate::slab::loc::PoolId;
 use crate::slab::plan::PlanLimits;
 use crate::sorted_map::SortedMap;
+use crate::wgsl::slots::{SlotTable, Slots};
 use crate::wgsl::spec::{Access, KernelSpec, KernelTensor};
 
 /// What a routine reads and writes, each node once; not the merge buffer's.
@@ -77,10 +81,47 @@ pub(crate) struct LinkPlan {
     /// What the context had.
     buffers: CtxBuffers,
     /// The positions of the nodes that are created.
-    missing: Vec<u32>,
+    missing: Arc<[u32]>,
     pub(crate) delta: Delta,
-    /// For each tensor of each kernel, where it will be in the slabs of the delta.
-    pub(crate) places: Vec<Option<(u32, u64)>>,
+    /// For each kernel, where its tensors will be.
+    pub(crate) kernels: Vec<KernelSlots>,
+}
+
+/// Where the tensors of a kernel will be when the delta of its link is placed.
+#[derive(Debug)]
+pub(crate) struct KernelSlots {
+    table: Arc<SlotTable>,
+    pools: Vec<SlotPool>,
+}
+
+/// A pool of a slot table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum SlotPool {
+    /// The slab of the delta with that number.
+    Own(u32),
+    /// One that the context has.
+    Known(PoolId),
+}
+
+impl KernelSlots {
+    /// Where the tensors of a kernel will be: in the merge buffer, or where `locate` says.
+    pub(crate) fn new(
+        spec: &KernelSpec,
+        mut locate: impl FnMut(&KernelTensor) -> Result<(SlotPool, u64)>,
+    ) -> Result<Self> {
+        let merged = (SlotPool::Known(MERGE_LOC.pool_id), MERGE_LOC.offset);
+        let (table, pools) = SlotTable::new(spec, |tensor| if tensor.merged { Ok(merged) } else { locate(tensor) })?;
+        Ok(Self { table: Arc::new(table), pools })
+    }
+
+    /// The slots, where the delta is placed in slabs of its own by that context.
+    pub(crate) fn placed<D: Driver>(&self, context: &Context<D>) -> Result<Slots> {
+        let pool = |pool: &SlotPool| match *pool {
+            SlotPool::Known(pool_id) => Ok(pool_id),
+            SlotPool::Own(segment) => context.own_pool(segment),
+        };
+        Ok(Slots { table: self.table.clone(), pools: self.pools.iter().map(pool).collect::<Result<_>>()? })
+    }
 }
 
 impl CodeNodes {
@@ -156,7 +197,8 @@ impl CodeNodes {
             }
             let is_local = mode == MemoryMode::Local;
             let is_made = tensor.access == Access::Write || *is_created || is_local && tensor.access != Access::Read;
-            if !is_made {
+            // A constant has the bytes that it came with: nothing of it can be made here.
+            if !is_made || mode == MemoryMode::Constant {
                 return Err(not_there(tensor));
             }
             if is_local && tensor.node.base().is_some() {
@@ -190,16 +232,23 @@ impl CodeNodes {
             return Ok(plan.clone());
         }
         let missing = self.missing(|node| buffers.contains(node))?;
-        if let Some(plan) = last_link.as_ref().filter(|plan| plan.missing == missing) {
-            return Ok(plan.clone());
-        }
-        let kept: Vec<_> =
-            missing.iter().filter_map(|&at| self.at(at)).filter(|node| !node.is_local()).map(CodeNode::node).collect();
-        let locals: Vec<_> = self.locals().collect();
-        let delta = Delta::plan(&kept, &locals, limits)?;
-        let place = |tensor: &KernelTensor| if tensor.merged { None } else { delta.place_of(&tensor.node) };
-        let places = kernels.iter().flat_map(|kernel| kernel.tensors.iter().map(place)).collect();
-        let plan = Arc::new(LinkPlan { buffers: buffers.clone(), missing, delta, places });
+        let alike = last_link.as_ref().filter(|plan| *plan.missing == *missing);
+        let (missing, delta) = match alike {
+            Some(plan) => (plan.missing.clone(), plan.delta.clone()),
+            None => {
+                let created = missing.iter().filter_map(|&at| self.at(at));
+                let kept: Vec<_> = created.filter(|node| !node.is_local()).map(CodeNode::node).collect();
+                let locals: Vec<_> = self.locals().collect();
+                let delta = Delta::plan(&kept, &locals, limits)?;
+                (missing.into(), delta)
+            }
+        };
+        let locate = |tensor: &KernelTensor| match delta.place_of(&tensor.node) {
+            Some((segment, offset)) => Ok((SlotPool::Own(segment), offset)),
+            None => locate(buffers, &tensor.node).map(|loc| (SlotPool::Known(loc.pool_id), loc.offset)),
+        };
+        let kernels = kernels.iter().map(|spec| KernelSlots::new(spec, locate)).collect::<Result<_>>()?;
+        let plan = Arc::new(LinkPlan { buffers: buffers.clone(), missing, delta, kernels });
         *last_link = Some(plan.clone());
         Ok(plan)
     }

@@ -118,8 +118,12 @@ impl<D: Driver> Context<D> {
     }
 
     /// The pool of the slab with that number, among those that this context minted for working nodes.
-    pub(crate) fn own_pool(&self, segment: u32) -> Option<PoolId> {
-        self.inner.held.get(segment as usize).copied()
+    ///
+    /// # Errors
+    /// A bug, where it minted fewer.
+    pub(crate) fn own_pool(&self, segment: u32) -> Result<PoolId> {
+        let pool_id = self.inner.held.get(segment as usize).copied();
+        pool_id.ok_or_else(|| Error::bug(format!("a context of {} slabs has no slab {segment}", self.inner.held.len())))
     }
 
     /// Whether this context was finalized.
@@ -173,7 +177,8 @@ impl<D: Driver> Context<D> {
     }
 }
 
-fn locate(buffers: &CtxBuffers, node: &TensorNode) -> Result<BufferLoc> {
+/// Where a node is, or an error that names it.
+pub(crate) fn locate(buffers: &CtxBuffers, node: &TensorNode) -> Result<BufferLoc> {
     buffers.get(node).ok_or_else(|| {
         if node.mode() == MemoryMode::Local {
             let message = format!("node {node} is local: only the routines of its batch see it; make it on_device");

@@ -24,6 +24,7 @@ use crate::error::{Error, Result};
 use crate::node::MemoryMode;
 use crate::slab::loc::{BufferLoc, PoolId};
 use crate::slab::strided::Strided;
+use crate::wgsl::slots::Slots;
 use crate::wgsl::spec::KernelSpec;
 
 /// One kind of device: `gpu` or `host`.
@@ -124,11 +125,12 @@ pub trait Driver: Sized + Debug + 'static {
         dev: &Self::Dev,
         spec: Arc<KernelSpec>,
     ) -> impl Future<Output = Result<Self::Kernel>>;
-    /// Links a kernel to one location per tensor of its spec.
+    /// Links a kernel to where the tensors of its spec are. What was linked before with the same table costs nothing for
+    /// each of them.
     fn link(
         runner: &Arc<Self::Runner>,
         kernel: &Arc<Self::Kernel>,
-        locs: Vec<BufferLoc>,
+        slots: Slots,
     ) -> impl Future<Output = Result<Self::Linked>>;
     /// How a linked kernel binds its memory, and why.
     fn explain(linked: &Self::Linked) -> String;

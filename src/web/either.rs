@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::node::MemoryMode;
 use crate::slab::loc::{BufferLoc, PoolId};
 use crate::slab::strided::Strided;
+use crate::wgsl::slots::Slots;
 use crate::wgsl::spec::KernelSpec;
 
 /// The driver type of all that JavaScript holds.
@@ -327,10 +328,10 @@ impl Driver for Either {
         }
     }
 
-    async fn link(runner: &Arc<EitherRunner>, kernel: &Arc<Kernel>, locs: Vec<BufferLoc>) -> Result<Linked> {
+    async fn link(runner: &Arc<EitherRunner>, kernel: &Arc<Kernel>, slots: Slots) -> Result<Linked> {
         match (&**runner, &**kernel) {
-            (Of::Gpu(runner), Of::Gpu(kernel)) => Gpu::link(runner, kernel, locs).await.map(Of::Gpu),
-            (Of::Host(runner), Of::Host(kernel)) => Host::link(runner, kernel, locs).await.map(Of::Host),
+            (Of::Gpu(runner), Of::Gpu(kernel)) => Gpu::link(runner, kernel, slots).await.map(Of::Gpu),
+            (Of::Host(runner), Of::Host(kernel)) => Host::link(runner, kernel, slots).await.map(Of::Host),
             _ => Err(two_drivers()),
         }
     }

@@ -25,8 +25,7 @@ pub fn module_text(spec: &KernelSpec, pattern: &Pattern) -> String {
     }
     let vectors = param_slot_bytes(spec) / 16;
     let _ = writeln!(out, "@group(1) @binding(0) var<uniform> wgslab_params: array<vec4<u32>, {vectors}>;");
-    for (word, tensor) in spec.tensors.iter().enumerate() {
-        let binding = pattern.binding_of_tensor[word] as usize;
+    for ((word, tensor), binding) in spec.tensors.iter().enumerate().zip(pattern.bindings()) {
         tensor_accessors(&mut out, tensor, word, binding, bindings[binding]);
     }
     let is_f16 = |tensor: &KernelTensor| tensor.node.dtype() == DType::F16 && tensor.access.writes();
@@ -86,7 +85,7 @@ impl BindingType {
 
 fn binding_types(spec: &KernelSpec, pattern: &Pattern) -> Vec<BindingType> {
     let mut types: Vec<Option<BindingType>> = vec![None; pattern.read_only.len()];
-    for (tensor, &binding) in spec.tensors.iter().zip(&pattern.binding_of_tensor) {
+    for (tensor, binding) in spec.tensors.iter().zip(pattern.bindings()) {
         let narrow = tensor.node.dtype().size_bytes() < 4;
         let wanted = if tensor.access == Access::Atomic || (narrow && tensor.access.writes()) {
             BindingType::Atomic
@@ -95,7 +94,7 @@ fn binding_types(spec: &KernelSpec, pattern: &Pattern) -> Vec<BindingType> {
         } else {
             BindingType::Plain(tensor.node.dtype())
         };
-        let slot = &mut types[binding as usize];
+        let slot = &mut types[binding];
         *slot = Some(match *slot {
             None => wanted,
             Some(have) if have == wanted => have,

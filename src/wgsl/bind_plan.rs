@@ -4,15 +4,17 @@
 //! whole, and its tensors are told apart by offsets in the parameter block (the pooled plan). The pipeline depends on
 //! the pattern (which tensors share a heap), never on the locations.
 
-use serde::Serialize;
+use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 
 /// Which tensors share a binding. Equal patterns of one kernel share one pipeline.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Pattern {
-    /// Per tensor, its binding.
-    pub binding_of_tensor: Vec<u32>,
+    /// Per tensor, its pool: see [`crate::wgsl::slots::SlotTable`].
+    pub pool_of_tensor: Arc<[u32]>,
+    /// Per pool, its binding.
+    pub binding_of_pool: Vec<u32>,
     /// Per binding, whether it is bound read-only: heaps of constants are.
     pub read_only: Vec<bool>,
 }
@@ -20,18 +22,31 @@ pub struct Pattern {
 impl Pattern {
     /// The pattern of tensors that all live in one writable heap.
     pub fn one_heap(tensor_count: usize) -> Self {
-        Self { binding_of_tensor: vec![0; tensor_count], read_only: vec![false; tensor_count.min(1)] }
+        let binding_count = tensor_count.min(1);
+        Self {
+            pool_of_tensor: vec![0; tensor_count].into(),
+            binding_of_pool: vec![0; binding_count],
+            read_only: vec![false; binding_count],
+        }
+    }
+
+    /// The binding of each tensor.
+    pub fn bindings(&self) -> impl Iterator<Item = usize> {
+        self.pool_of_tensor.iter().map(|&pool| self.binding_of_pool[pool as usize] as usize)
     }
 
     /// Whether two patterns of one kernel are equal. With one binding there is but one way to reach it.
     pub fn is_same(&self, other: &Self) -> bool {
+        let is_one_table = Arc::ptr_eq(&self.pool_of_tensor, &other.pool_of_tensor);
         self.read_only == other.read_only
-            && (self.read_only.len() == 1 || self.binding_of_tensor == other.binding_of_tensor)
+            && (self.read_only.len() == 1
+                || is_one_table && self.binding_of_pool == other.binding_of_pool
+                || self.bindings().eq(other.bindings()))
     }
 }
 
 /// A pattern together with the heaps of one link, in binding order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct BindPlan {
     /// What the pipeline depends on.
     pub pattern: Pattern,
@@ -40,21 +55,21 @@ pub struct BindPlan {
 }
 
 impl BindPlan {
-    /// A plan of no tensors, with room for so many.
-    pub fn with_capacity(tensor_count: usize) -> Self {
-        let pattern = Pattern { binding_of_tensor: Vec::with_capacity(tensor_count), read_only: Vec::new() };
+    /// A plan of tensors in pools that are yet to be bound.
+    pub fn new(pool_of_tensor: Arc<[u32]>) -> Self {
+        let pattern = Pattern { pool_of_tensor, binding_of_pool: Vec::new(), read_only: Vec::new() };
         Self { pattern, heaps: Vec::new() }
     }
 
-    /// The binding of a heap; `read_only` says whether it holds constants.
-    pub fn binding_of(&mut self, heap: u32, read_only: bool) -> u32 {
+    /// Binds the next pool, which is in that heap; `read_only` says whether the heap holds constants.
+    pub fn bind_pool(&mut self, heap: u32, read_only: bool) {
         let known = self.heaps.iter().position(|&bound| bound == heap);
         let binding = known.unwrap_or_else(|| {
             self.heaps.push(heap);
             self.pattern.read_only.push(read_only);
             self.heaps.len() - 1
         });
-        binding as u32
+        self.pattern.binding_of_pool.push(binding as u32);
     }
 
     /// Refuses more heaps than a kernel may bind.
@@ -81,27 +96,38 @@ impl BindPlan {
 mod tests {
     use super::*;
 
-    fn plan(heaps: &[(u32, bool)]) -> BindPlan {
-        let mut plan = BindPlan::with_capacity(heaps.len());
-        for &(heap, read_only) in heaps {
-            let binding = plan.binding_of(heap, read_only);
-            plan.pattern.binding_of_tensor.push(binding);
-        }
+    fn plan(pool_of_tensor: &[u32], heap_of_pool: &[(u32, bool)]) -> BindPlan {
+        let mut plan = BindPlan::new(pool_of_tensor.into());
+        heap_of_pool.iter().for_each(|&(heap, read_only)| plan.bind_pool(heap, read_only));
         plan
     }
 
     #[test]
     fn each_heap_is_bound_once_in_order_of_first_use() {
-        let plan = plan(&[(7, false), (3, true), (7, false), (9, false)]);
+        let plan = plan(&[0, 1, 2, 0, 3], &[(7, false), (3, true), (7, false), (9, false)]);
         plan.check(8).unwrap();
-        assert_eq!(plan.pattern.binding_of_tensor, [0, 1, 0, 2]);
+        assert_eq!(plan.pattern.bindings().collect::<Vec<_>>(), [0, 1, 0, 0, 2]);
         assert_eq!(plan.pattern.read_only, [false, true, false]);
         assert_eq!(plan.heaps, [7, 3, 9]);
     }
 
     #[test]
+    fn patterns_are_the_same_where_every_tensor_has_the_same_binding_whatever_its_pool() {
+        let heaps = [(7, false), (9, false), (7, false)];
+        let pattern = |pools: &[u32], heaps: &[(u32, bool)]| plan(pools, heaps).pattern;
+        let known = pattern(&[0, 1, 2], &heaps);
+        assert!(known.is_same(&known.clone()));
+        assert!(known.is_same(&pattern(&[0, 1, 0], &heaps[..2])));
+        assert!(!known.is_same(&pattern(&[0, 1, 1], &heaps[..2])));
+        let moved = Pattern { binding_of_pool: vec![0, 1, 1], ..known.clone() };
+        assert!(!known.is_same(&moved), "one table, but another binding");
+        assert!(!known.is_same(&pattern(&[0, 1, 2], &[(7, false), (9, true), (7, false)])), "bound otherwise");
+        assert!(Pattern::one_heap(3).is_same(&pattern(&[0, 1, 0], &[(7, false), (7, false)])));
+    }
+
+    #[test]
     fn more_heaps_than_bindings_are_refused_with_both_numbers() {
-        let error = plan(&[(1, false), (2, false), (3, false)]).check(2).unwrap_err();
+        let error = plan(&[0, 1, 2], &[(1, false), (2, false), (3, false)]).check(2).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::LimitExceeded);
         assert!(error.to_string().contains("3 heaps ([1, 2, 3]), over the device's limit of 2"), "{error}");
     }

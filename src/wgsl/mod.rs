@@ -8,5 +8,6 @@ pub mod check;
 pub mod emit;
 #[cfg(feature = "notation")]
 pub mod math;
+pub mod slots;
 pub mod spec;
 pub mod twin;

@@ -12,7 +12,7 @@ use crate::driver::gpu::task::Task;
 use crate::driver::gpu::upload::UPLOAD_RING_BYTES;
 use crate::driver::limits::{ALIGNMENT_BYTES, Compaction};
 use crate::error::{Error, ErrorKind, Result};
-use crate::slab::loc::{BufferLoc, PoolId};
+use crate::slab::loc::PoolId;
 use crate::sorted_map::SortedMap;
 
 /// Empty heaps that wait for the slabs of a kernel, and which go where.
@@ -86,17 +86,17 @@ impl GpuRunner {
 
     /// Makes new heaps for the slabs of a kernel that lie in more heaps than it may bind: those that it writes together
     /// and, where that is not enough, its constants together. `None` where that cannot help, or there is no memory.
-    pub(super) fn begin_gathering(&self, state: &mut State, locs: &[BufferLoc]) -> Option<Gathering> {
+    pub(super) fn begin_gathering(&self, state: &mut State, pools: &[PoolId]) -> Option<Gathering> {
         self.note_failures(state);
         let mut slabs: [SortedMap<PoolId, (u64, u64)>; 2] = Default::default();
         let mut heaps: [SortedMap<HeapId, ()>; 2] = Default::default();
-        for loc in locs {
-            let slab = state.pools.get(&loc.pool_id)?;
+        for &pool_id in pools {
+            let slab = state.pools.get(&pool_id)?;
             if !self.heap_gate.is_sound(slab.heap) {
                 return None;
             }
             let class = usize::from(state.heaps.get(slab.heap).ok()?.class == HeapClass::Constant);
-            slabs[class].insert(loc.pool_id, (slab.size_bytes, slab.alignment));
+            slabs[class].insert(pool_id, (slab.size_bytes, slab.alignment));
             heaps[class].insert(slab.heap, ());
         }
         let bins = [self.bins(state, &slabs[0])?, self.bins(state, &slabs[1])?];

@@ -16,20 +16,11 @@ use crate::wgsl::bind_plan::Pattern;
 use crate::wgsl::check::{declarations, find, is_closed, position};
 use crate::wgsl::spec::{Access, KernelSpec, KernelTensor};
 
-/// What placing a tensor needs to know of it, side by side with those of the kernel's other tensors.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct TensorBytes {
-    pub(super) size_bytes: u64,
-    /// An element has two to this many bytes.
-    pub(super) element_shift: u32,
-    pub(super) is_written: bool,
-}
-
 /// A compiled kernel. It keeps the pipelines of the patterns that were linked.
 pub struct GpuKernel {
     pub(super) spec: Arc<KernelSpec>,
-    /// Per tensor of the spec.
-    pub(super) tensors: Vec<TensorBytes>,
+    /// Per tensor of the spec: an element has two to this many bytes.
+    pub(super) element_shifts: Vec<u8>,
     variants: Mutex<Vec<(Pattern, Pipeline)>>,
 }
 
@@ -62,16 +53,9 @@ impl GpuKernel {
 pub(super) async fn compile(runner: Arc<GpuRunner>, dev: GpuDev, spec: Arc<KernelSpec>) -> Result<GpuKernel> {
     runner.progress().check_alive()?;
     let pattern = Pattern::one_heap(spec.tensors.len());
-    let tensors = spec
-        .tensors
-        .iter()
-        .map(|KernelTensor { node, access, .. }| TensorBytes {
-            size_bytes: node.size_bytes(),
-            element_shift: node.dtype().size_bytes().trailing_zeros(),
-            is_written: access.writes(),
-        })
-        .collect();
-    let kernel = GpuKernel { spec, tensors, variants: Mutex::default() };
+    let shift = |tensor: &KernelTensor| tensor.node.dtype().size_bytes().trailing_zeros() as u8;
+    let element_shifts = spec.tensors.iter().map(shift).collect();
+    let kernel = GpuKernel { spec, element_shifts, variants: Mutex::default() };
     pipeline_for(&runner, &dev, &kernel, &pattern).await?;
     Ok(kernel)
 }

@@ -1,7 +1,7 @@
-//! Linked kernels: a compiled kernel with one location per tensor, resolved to bindings and words, run as dispatches.
+//! Linked kernels: a compiled kernel with the places of its tensors, resolved to bindings and words, run as dispatches.
 //!
-//! Thousands of tensors may be linked at once, so resolving is one pass with plain arithmetic: what depends on the pool
-//! is looked up when the pool changes from one tensor to the next.
+//! Thousands of tensors may be linked at once, so linking looks at their pools, not at them: where each one is in its pool
+//! comes with the slot table. The words of the parameter block are made when the kernel first runs.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,14 +13,14 @@ use crate::driver::gpu::pipelines::Pipeline;
 use crate::driver::gpu::runner::{GpuRunner, State};
 use crate::driver::gpu::task::Dispatch;
 use crate::error::{Error, ErrorKind, Result};
-use crate::slab::loc::{BufferLoc, PoolId, check_range};
 use crate::wgsl::accessors::param_slot_bytes;
 use crate::wgsl::bind_plan::BindPlan;
+use crate::wgsl::slots::Slots;
 
-/// A kernel linked to locations.
+/// A kernel linked to the places of its tensors.
 pub struct GpuLinked {
     kernel: Arc<GpuKernel>,
-    locs: Vec<BufferLoc>,
+    slots: Slots,
     slot_bytes: u64,
     resolved: Mutex<Resolved>,
 }
@@ -28,13 +28,12 @@ pub struct GpuLinked {
 /// What depends on the placements of the moment.
 #[derive(Debug)]
 struct Resolved {
-    generation: u64,
-    /// The bindings, with their heaps, and the pipeline for their pattern.
-    plan: BindPlan,
+    placed: Placed,
+    /// The pipeline for the pattern of the bindings.
     pipeline: Pipeline,
     heaps: Arc<wgpu::BindGroup>,
     params: Arc<wgpu::BindGroup>,
-    /// The parameter block: an element offset per tensor, then the statics.
+    /// The parameter block: an element offset per tensor, then the statics. Empty until the kernel runs.
     words: Vec<u32>,
     /// The batch that holds this very block, and where.
     recorded: Option<(u64, u32)>,
@@ -42,7 +41,7 @@ struct Resolved {
 
 impl fmt::Debug for GpuLinked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "GpuLinked({:?}, {:?})", self.kernel.spec.name, self.resolved().plan)
+        write!(f, "GpuLinked({:?}, {:?})", self.kernel.spec.name, self.resolved().placed.plan)
     }
 }
 
@@ -51,17 +50,25 @@ impl GpuLinked {
         self.resolved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The parameter block, without values of the statics.
+    fn words(&self, bases: &[u64]) -> Vec<u32> {
+        let mut words = Vec::with_capacity(self.kernel.spec.param_words());
+        let tensors = self.slots.table.iter().zip(&self.kernel.element_shifts);
+        words.extend(tensors.map(|((pool, offset), shift)| ((bases[pool] + offset) >> shift) as u32));
+        words.resize(self.kernel.spec.param_words(), 0);
+        words
+    }
+
     /// The binding plan in words.
     pub(super) fn explain(&self) -> String {
-        let (spec, BindPlan { pattern, heaps }) = (&self.kernel.spec, self.resolved().plan.clone());
+        let (spec, BindPlan { pattern, heaps }) = (&self.kernel.spec, self.resolved().placed.plan.clone());
         let bound: Vec<_> = heaps
             .iter()
             .enumerate()
             .map(|(binding, heap)| {
                 let mode = if pattern.read_only[binding] { "read" } else { "read_write" };
-                let of_binding = spec.tensors.iter().zip(&pattern.binding_of_tensor);
-                let names: Vec<_> =
-                    of_binding.filter(|(_, at)| **at as usize == binding).map(|(t, _)| t.name.as_str()).collect();
+                let of_binding = spec.tensors.iter().zip(pattern.bindings()).filter(|(_, at)| *at == binding);
+                let names: Vec<_> = of_binding.map(|(tensor, _)| tensor.name.as_str()).collect();
                 format!("binding {binding} ({mode}): heap {heap} with {}", names.join(", "))
             })
             .collect();
@@ -75,26 +82,28 @@ impl GpuLinked {
     }
 }
 
-/// The bindings and the parameter words of the present placements.
+/// The bindings of the present placements.
 #[derive(Debug)]
 struct Placed {
     generation: u64,
+    /// The bindings, with their heaps.
     plan: BindPlan,
-    words: Vec<u32>,
+    /// Per pool, bytes from the start of its heap.
+    bases: Vec<u64>,
 }
 
-/// Links a kernel to one location per tensor.
-pub(super) async fn link(runner: Arc<GpuRunner>, kernel: Arc<GpuKernel>, locs: Vec<BufferLoc>) -> Result<GpuLinked> {
+/// Links a kernel to the places of its tensors.
+pub(super) async fn link(runner: Arc<GpuRunner>, kernel: Arc<GpuKernel>, slots: Slots) -> Result<GpuLinked> {
     if runner.heap_gate.is_pending() {
         runner.heap_gate.settled().await;
     }
-    let mut placed = gathered(&runner, &kernel, &locs).await?;
+    let mut placed = gathered(&runner, &kernel, &slots).await?;
     let mut pipeline = pipeline_for(&runner, &runner.dev, &kernel, &placed.plan.pattern).await?;
     let slot_bytes = param_slot_bytes(&kernel.spec);
     let mut state = runner.begin()?;
     if state.generation != placed.generation {
         // Something moved while the pipeline was made.
-        let now = runner.placed(&state, &kernel, &locs)?;
+        let now = runner.placed(&state, &kernel, &slots)?;
         if !now.plan.pattern.is_same(&placed.plan.pattern) {
             pipeline = runner.variant(&mut state, &kernel, &now.plan.pattern);
         }
@@ -104,18 +113,19 @@ pub(super) async fn link(runner: Arc<GpuRunner>, kernel: Arc<GpuKernel>, locs: V
     let State { params, layouts, .. } = &mut *state;
     let params = params.group(&runner.dev.device, layouts, slot_bytes);
     drop(state);
-    let Placed { generation, plan, words } = placed;
-    let resolved = Mutex::new(Resolved { generation, plan, pipeline, heaps, params, words, recorded: None });
-    Ok(GpuLinked { kernel, locs, slot_bytes, resolved })
+    let resolved = Mutex::new(Resolved { placed, pipeline, heaps, params, words: Vec::new(), recorded: None });
+    Ok(GpuLinked { kernel, slots, slot_bytes, resolved })
 }
 
 /// Where the tensors lie, after moving them together where they lie in more heaps than the kernel may bind. Nothing moves
 /// before the new heaps are known to be there.
-async fn gathered(runner: &GpuRunner, kernel: &GpuKernel, locs: &[BufferLoc]) -> Result<Placed> {
+async fn gathered(runner: &GpuRunner, kernel: &GpuKernel, slots: &Slots) -> Result<Placed> {
     let (refusal, gathering) = {
         let mut state = runner.begin()?;
-        match runner.placed(&state, kernel, locs) {
-            Err(error) if error.kind() == ErrorKind::LimitExceeded => (error, runner.begin_gathering(&mut state, locs)),
+        match runner.placed(&state, kernel, slots) {
+            Err(error) if error.kind() == ErrorKind::LimitExceeded => {
+                (error, runner.begin_gathering(&mut state, &slots.pools))
+            }
             outcome => return outcome,
         }
     };
@@ -124,69 +134,34 @@ async fn gathered(runner: &GpuRunner, kernel: &GpuKernel, locs: &[BufferLoc]) ->
         runner.heap_gate.settled().await;
     }
     let mut state = runner.begin()?;
-    if runner.end_gathering(&mut state, gathering)? { runner.placed(&state, kernel, locs) } else { Err(refusal) }
-}
-
-/// What the tensors of one pool have in common.
-#[derive(Clone, Copy, Debug)]
-struct PoolPlace {
-    pool_id: PoolId,
-    size_bytes: u64,
-    /// Bytes from the start of the heap.
-    offset: u64,
-    is_constant: bool,
-    binding: u32,
+    if runner.end_gathering(&mut state, gathering)? { runner.placed(&state, kernel, slots) } else { Err(refusal) }
 }
 
 impl GpuRunner {
     /// Where the tensors of a kernel lie now.
-    fn placed(&self, state: &State, kernel: &GpuKernel, locs: &[BufferLoc]) -> Result<Placed> {
+    fn placed(&self, state: &State, kernel: &GpuKernel, slots: &Slots) -> Result<Placed> {
         let spec = &kernel.spec;
-        let mut plan = BindPlan::with_capacity(locs.len());
-        let mut words = Vec::with_capacity(spec.param_words());
-        // Tensors come in runs of one pool, or from two by turns.
-        let (mut last, mut before): (Option<PoolPlace>, Option<PoolPlace>) = (None, None);
-        let mut misaligned = None;
-        for (index, (&loc, tensor)) in locs.iter().zip(&kernel.tensors).enumerate() {
-            if last.is_none_or(|last| last.pool_id != loc.pool_id) {
-                std::mem::swap(&mut last, &mut before);
-            }
-            let place = match last {
-                Some(last) if last.pool_id == loc.pool_id => last,
-                _ => {
-                    let found = self.pool_place(state, &mut plan, loc.pool_id);
-                    *last.insert(found.map_err(|error| error.context(&spec.tensors[index].node))?)
-                }
-            };
-            check_range(loc, tensor.size_bytes, place.size_bytes)
-                .map_err(|error| error.context(&spec.tensors[index].node))?;
-            if place.is_constant && tensor.is_written {
+        let mut plan = BindPlan::new(slots.table.pool_of_tensor.clone());
+        let mut bases = Vec::with_capacity(slots.pools.len());
+        for (pool, &pool_id) in slots.pools.iter().enumerate() {
+            let slab = self.slab(state, pool_id).map_err(|error| error.context(slots.first_node(spec, pool)))?;
+            slots.check_fits(spec, pool, slab.size_bytes)?;
+            let is_constant = state.heaps.get(slab.heap)?.class == HeapClass::Constant;
+            if is_constant && let Some(index) = slots.first_written(pool) {
                 return Err(constant_written(kernel, index));
             }
-            let offset = place.offset + loc.offset;
-            let word = offset >> tensor.element_shift;
-            if misaligned.is_none() && word << tensor.element_shift != offset {
-                misaligned = Some(index);
-            }
-            plan.pattern.binding_of_tensor.push(place.binding);
-            words.push(word as u32);
+            plan.bind_pool(slab.heap.0, is_constant);
+            bases.push(slab.offset);
         }
         plan.check(self.dev.limits.storage_buffers)?;
-        if let Some(index) = misaligned {
-            let (node, loc) = (&spec.tensors[index].node, locs[index]);
+        // Slabs start at multiples of every element's size.
+        if let Some(index) = slots.table.misaligned {
+            let (node, loc) = (&spec.tensors[index].node, slots.loc(index));
             let element = node.dtype().size_bytes();
             let message = format!("{node} at {loc} does not start at a multiple of its {element}-byte elements");
             return Err(Error::new(ErrorKind::ShapeMismatch, message));
         }
-        words.resize(spec.param_words(), 0);
-        Ok(Placed { generation: state.generation, plan, words })
-    }
-
-    fn pool_place(&self, state: &State, plan: &mut BindPlan, pool_id: PoolId) -> Result<PoolPlace> {
-        let slab = self.slab(state, pool_id)?;
-        let is_constant = state.heaps.get(slab.heap)?.class == HeapClass::Constant;
-        let binding = plan.binding_of(slab.heap.0, is_constant);
-        Ok(PoolPlace { pool_id, size_bytes: slab.size_bytes, offset: slab.offset, is_constant, binding })
+        Ok(Placed { generation: state.generation, plan, bases })
     }
 
     /// The bind group of a plan's heaps.
@@ -196,11 +171,11 @@ impl GpuRunner {
         state.heap_group(&self.dev.device, &key)
     }
 
-    /// Records one run. The hot path: no allocation, no look-up by name, no new GPU object.
+    /// Records one run. The hot path: after the first run no allocation, no look-up by name, no new GPU object.
     pub(super) fn run(self: &Arc<Self>, linked: &GpuLinked, statics: &[i32]) -> Result<GpuEvent> {
         let mut state = self.begin()?;
         let mut resolved = linked.resolved();
-        if resolved.generation != state.generation {
+        if resolved.placed.generation != state.generation {
             self.resolve_again(&mut state, linked, &mut resolved)?;
         }
         if linked.kernel.spec.grid.contains(&0) {
@@ -215,30 +190,31 @@ impl GpuRunner {
             params_offset,
             grid: linked.kernel.spec.grid,
         };
-        state.push_dispatch(dispatch, resolved.plan.heaps.iter().map(|&heap| HeapId(heap)));
+        state.push_dispatch(dispatch, resolved.placed.plan.heaps.iter().map(|&heap| HeapId(heap)));
         drop(resolved);
         state.advance();
         self.recorded(state)
     }
 
     fn resolve_again(&self, state: &mut State, linked: &GpuLinked, resolved: &mut Resolved) -> Result<()> {
-        let Placed { generation, plan, mut words } = match self.placed(state, &linked.kernel, &linked.locs) {
+        let GpuLinked { kernel, slots, .. } = linked;
+        let placed = match self.placed(state, kernel, slots) {
             Err(error) if error.kind() == ErrorKind::LimitExceeded => {
-                let gathering = self.begin_gathering(state, &linked.locs);
-                let gathering = gathering.ok_or(error)?;
+                let gathering = self.begin_gathering(state, &slots.pools).ok_or(error)?;
                 self.end_gathering(state, gathering)?;
-                self.placed(state, &linked.kernel, &linked.locs)?
+                self.placed(state, kernel, slots)?
             }
             outcome => outcome?,
         };
-        let first_static = linked.locs.len();
-        words[first_static..].copy_from_slice(&resolved.words[first_static..]);
-        let heaps = self.bind(state, &plan)?;
-        if !plan.pattern.is_same(&resolved.plan.pattern) {
-            resolved.pipeline = self.variant(state, &linked.kernel, &plan.pattern);
+        let heaps = self.bind(state, &placed.plan)?;
+        if !placed.plan.pattern.is_same(&resolved.placed.plan.pattern) {
+            resolved.pipeline = self.variant(state, kernel, &placed.plan.pattern);
         }
-        (resolved.generation, resolved.plan, resolved.heaps) = (generation, plan, heaps);
-        (resolved.words, resolved.recorded) = (words, None);
+        // Somebody else's slab may have gone, and these be where they were.
+        if placed.bases != resolved.placed.bases {
+            resolved.words.clear();
+        }
+        (resolved.placed, resolved.heaps, resolved.recorded) = (placed, heaps, None);
         Ok(())
     }
 
@@ -251,6 +227,9 @@ impl GpuRunner {
             && resolved.words[first_static..] == *statics
         {
             return Ok(offset);
+        }
+        if resolved.words.is_empty() {
+            resolved.words = linked.words(&resolved.placed.bases);
         }
         resolved.words[first_static..].copy_from_slice(statics);
         if !state.params.has_room(linked.slot_bytes) {

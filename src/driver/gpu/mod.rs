@@ -43,6 +43,7 @@ use crate::error::{Error, Result};
 use crate::node::MemoryMode;
 use crate::slab::loc::{BufferLoc, PoolId};
 use crate::slab::strided::Strided;
+use crate::wgsl::slots::Slots;
 use crate::wgsl::spec::KernelSpec;
 
 /// The driver type: `Device<Gpu>`, `Context<Gpu>`.
@@ -167,9 +168,9 @@ impl Driver for Gpu {
     fn link(
         runner: &Arc<GpuRunner>,
         kernel: &Arc<kernel::GpuKernel>,
-        locs: Vec<BufferLoc>,
+        slots: Slots,
     ) -> impl Future<Output = Result<linked::GpuLinked>> {
-        linked::link(runner.clone(), kernel.clone(), locs)
+        linked::link(runner.clone(), kernel.clone(), slots)
     }
 
     fn explain(linked: &linked::GpuLinked) -> String {

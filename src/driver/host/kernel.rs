@@ -6,7 +6,8 @@ use std::sync::Arc;
 use crate::driver::host::nest::NestCode;
 use crate::driver::host::pools::Pools;
 use crate::error::{Error, ErrorKind, Result};
-use crate::slab::loc::BufferLoc;
+use crate::slab::loc::no_such_pool;
+use crate::wgsl::slots::Slots;
 use crate::wgsl::spec::KernelSpec;
 #[cfg(feature = "notation")]
 use crate::wgsl::spec::NestOf;
@@ -30,7 +31,7 @@ enum Body {
 #[derive(Debug)]
 pub struct HostLinked {
     kernel: Arc<HostKernel>,
-    locs: Vec<BufferLoc>,
+    slots: Slots,
 }
 
 pub(super) fn compile(spec: Arc<KernelSpec>) -> Result<HostKernel> {
@@ -50,11 +51,14 @@ pub(super) fn compile(spec: Arc<KernelSpec>) -> Result<HostKernel> {
     }
 }
 
-pub(super) fn link(pools: &Pools, kernel: &Arc<HostKernel>, locs: Vec<BufferLoc>) -> Result<HostLinked> {
-    for (tensor, loc) in kernel.spec.tensors.iter().zip(&locs) {
-        pools.range(*loc, tensor.node.size_bytes()).map_err(|error| error.context(&tensor.node))?;
+pub(super) fn link(pools: &Pools, kernel: &Arc<HostKernel>, slots: Slots) -> Result<HostLinked> {
+    let spec = &kernel.spec;
+    for (pool, &pool_id) in slots.pools.iter().enumerate() {
+        let size_bytes = pools.size_bytes(pool_id).ok_or_else(|| no_such_pool(pool_id));
+        let size_bytes = size_bytes.map_err(|error| error.context(slots.first_node(spec, pool)))?;
+        slots.check_fits(spec, pool, size_bytes)?;
     }
-    Ok(HostLinked { kernel: kernel.clone(), locs })
+    Ok(HostLinked { kernel: kernel.clone(), slots })
 }
 
 impl HostLinked {
@@ -64,7 +68,7 @@ impl HostLinked {
             Body::Nest(_) => "loop nest",
             Body::Twin(_) => "host twin",
         };
-        format!("{body} over {} tensors", self.locs.len())
+        format!("{body} over {} tensors", self.slots.len())
     }
 
     /// Runs the nest of a program in place; false for a kernel with a twin.
@@ -72,22 +76,22 @@ impl HostLinked {
     pub(super) fn run_nest(&self, pools: &mut Pools, statics: &[i32]) -> Result<bool> {
         let Body::Nest(code) = &self.kernel.body else { return Ok(false) };
         let values = {
-            let tensors = self.kernel.spec.tensors.iter().zip(&self.locs);
+            let tensors = self.kernel.spec.tensors.iter().zip(self.slots.locs());
             let memory: Result<Vec<&[u8]>> = tensors
-                .map(|(tensor, loc)| pools.range(*loc, tensor.node.size_bytes()).map_err(|e| e.context(&tensor.node)))
+                .map(|(tensor, loc)| pools.range(loc, tensor.node.size_bytes()).map_err(|e| e.context(&tensor.node)))
                 .collect();
             code.values(&memory?, statics)
         };
-        let (loc, node) = (self.locs[code.target()], &self.kernel.spec.tensors[code.target()].node);
+        let (loc, node) = (self.slots.loc(code.target()), &self.kernel.spec.tensors[code.target()].node);
         code.store(&values, pools.range_mut(loc, node.size_bytes())?);
         Ok(true)
     }
 
     /// Copies of the tensors, for the twin to work on.
     pub(super) fn copies(&self, pools: &Pools) -> Result<Copies> {
-        let mut memory = Copies { before: Vec::with_capacity(self.locs.len()), written: Vec::new() };
-        for (tensor, loc) in self.kernel.spec.tensors.iter().zip(&self.locs) {
-            let bytes = pools.range(*loc, tensor.node.size_bytes()).map_err(|error| error.context(&tensor.node))?;
+        let mut memory = Copies { before: Vec::with_capacity(self.slots.len()), written: Vec::new() };
+        for (tensor, loc) in self.kernel.spec.tensors.iter().zip(self.slots.locs()) {
+            let bytes = pools.range(loc, tensor.node.size_bytes()).map_err(|error| error.context(&tensor.node))?;
             memory.before.push(bytes.to_vec());
         }
         Ok(memory)
@@ -111,7 +115,7 @@ impl HostLinked {
     /// Keeps what the twin wrote.
     pub(super) fn keep(&self, pools: &mut Pools, memory: Copies) -> Result<()> {
         for (tensor, bytes) in memory.written {
-            pools.range_mut(self.locs[tensor], bytes.len() as u64)?.copy_from_slice(&bytes);
+            pools.range_mut(self.slots.loc(tensor), bytes.len() as u64)?.copy_from_slice(&bytes);
         }
         Ok(())
     }

@@ -26,6 +26,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::node::MemoryMode;
 use crate::slab::loc::{BufferLoc, PoolId};
 use crate::slab::strided::Strided;
+use crate::wgsl::slots::Slots;
 use crate::wgsl::spec::KernelSpec;
 
 /// The driver type: `Device<Host>`, `Context<Host>`.
@@ -333,9 +334,9 @@ impl Driver for Host {
     fn link(
         runner: &Arc<HostRunner>,
         kernel: &Arc<HostKernel>,
-        locs: Vec<BufferLoc>,
+        slots: Slots,
     ) -> impl Future<Output = Result<HostLinked>> {
-        ready(runner.begin().and_then(|state| kernel::link(&state.pools, kernel, locs)))
+        ready(runner.begin().and_then(|state| kernel::link(&state.pools, kernel, slots)))
     }
 
     fn explain(linked: &HostLinked) -> String {
