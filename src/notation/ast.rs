@@ -2,6 +2,7 @@
 //! a name may be a node or an index, and no type is known.
 
 use crate::dtype::DType;
+use crate::notation::words::word_at;
 
 /// A range of bytes of the text; empty at 0 for what a builder made.
 #[derive(Clone, Copy, Debug, Default)]
@@ -259,14 +260,18 @@ macro_rules! functions {
             /// Every function, in the order of the reference.
             pub const ALL: &'static [Function] = &[$(Function::$variant,)*];
 
+            /// The names, each with a blank behind it.
+            pub(crate) const NAMES: &'static str = concat!($($name, " "),*);
+
             /// Its name.
-            pub const fn name(self) -> &'static str {
-                match self { $(Function::$variant => $name,)* }
+            pub fn name(self) -> &'static str {
+                word_at(Self::NAMES, self as usize)
             }
 
             /// How many arguments it takes.
             pub const fn arity(self) -> usize {
-                match self { $(Function::$variant => $arity,)* }
+                const ARITIES: &[u8] = &[$($arity,)*];
+                ARITIES[self as usize] as usize
             }
         }
     };

@@ -2,7 +2,6 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::error::{Error, ErrorKind};
-use crate::notation::ast::Span;
 
 /// The line and the column of a byte, 1-based, the column in characters. A byte behind the end is the end.
 pub(crate) fn position(text: &str, byte: usize) -> (u32, u32) {
@@ -16,17 +15,16 @@ pub(crate) fn position(text: &str, byte: usize) -> (u32, u32) {
     (line as u32, before[line_start..].chars().count() as u32 + 1)
 }
 
-/// What is wrong at the start of that span.
-pub(crate) fn at(text: &str, span: Span, message: String) -> Diagnostic {
-    let (line, column) = position(text, span.start as usize);
+/// What is wrong at that byte.
+pub(crate) fn at(text: &str, byte: u32, message: String) -> Diagnostic {
+    let (line, column) = position(text, byte as usize);
     Diagnostic::at(text, line, column, message)
 }
 
-/// A text that is not well formed there.
-pub(crate) fn syntax_error(text: &str, span: Span, message: String) -> Error {
-    let diagnostic = at(text, span, message);
-    let (line, column) = (diagnostic.line, diagnostic.column);
-    let message = format!("index notation is not well formed at {line}:{column}");
+/// A text that is not well formed at that byte.
+pub(crate) fn syntax_error(text: &str, byte: u32, message: String) -> Error {
+    let diagnostic = at(text, byte, message);
+    let message = format!("index notation is not well formed at {}:{}", diagnostic.line, diagnostic.column);
     Error::with_diagnostics(ErrorKind::NotationSyntax, message, vec![diagnostic])
 }
 
@@ -42,7 +40,7 @@ mod tests {
         assert_eq!(position(text, 1), (1, 1), "inside a character");
         assert_eq!(position(text, 9), (2, 1));
         assert_eq!(position(text, 1000), (3, 1));
-        let end = at(text, Span { start: 1000, end: 1000 }, "end".to_owned());
+        let end = at(text, 1000, "end".to_owned());
         assert_eq!((end.line, end.column, end.excerpt.as_str()), (2, 6, "y = 2"));
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::dtype::DType;
 use crate::notation::ast::{Accumulate, AssignOp, BinaryOp, Function, ReduceOp, UnaryOp};
+use crate::notation::lex::Kind;
 
 /// How deep an expression may be: brackets within brackets, and operators above operands (a sum of n terms is n - 1
 /// operators deep). Whoever walks an expression may recurse.
@@ -27,6 +28,32 @@ pub(crate) mod level {
     pub(crate) const PRIMARY: u8 = 12;
 }
 
+/// The operators, the assignments and the other signs, in the order of [`BinaryOp::ALL`], [`AssignOp::ALL`] and
+/// [`crate::notation::lex::Kind`]. Lists in one text are the smallest tables in a web build.
+pub(crate) const SIGNS: &str = "** * / % + - << >> & ^ | < <= > >= == != && || \
+    = += *= max= min= +=! *=! max=! min=! ! ~ ? : , ( [ ) ] ;";
+
+/// The names of reductions, in the order of [`ReduceOp::ALL`].
+const REDUCTIONS: &str = "sum prod max min argmax argmin";
+
+/// The word of that number in a list.
+pub(crate) fn word_at(list: &'static str, number: usize) -> &'static str {
+    list.split(' ').nth(number).unwrap_or("")
+}
+
+/// The number of a word in a list.
+pub(crate) fn number_of(list: &str, word: &str) -> Option<usize> {
+    list.split(' ').position(|known| known == word)
+}
+
+/// The text for a key in a table: lines of keys between blanks, a tab and their text.
+pub(crate) fn text_for(table: &'static str, key: &str) -> Option<&'static str> {
+    table.split('\n').find_map(|line| {
+        let (keys, text) = line.split_at(line.find('\t')?);
+        number_of(keys, key).map(|_| &text[1..])
+    })
+}
+
 impl UnaryOp {
     /// As it is written.
     pub const fn symbol(self) -> &'static str {
@@ -39,120 +66,100 @@ impl UnaryOp {
 }
 
 impl BinaryOp {
+    /// Every operator, in the order of declaration.
+    pub(crate) const ALL: [BinaryOp; 19] = {
+        use BinaryOp::*;
+        [Pow, Mul, Div, Rem, Add, Sub, Shl, Shr, BitAnd, BitXor, BitOr, Lt, Le, Gt, Ge, Eq, Ne, And, Or]
+    };
+
     /// As it is written.
-    pub const fn symbol(self) -> &'static str {
-        self.row().0
+    pub fn symbol(self) -> &'static str {
+        word_at(SIGNS, self as usize)
     }
 
     pub(crate) const fn level(self) -> u8 {
-        self.row().1
-    }
-
-    const fn row(self) -> (&'static str, u8) {
         match self {
-            BinaryOp::Pow => ("**", level::POWER),
-            BinaryOp::Mul => ("*", level::PRODUCT),
-            BinaryOp::Div => ("/", level::PRODUCT),
-            BinaryOp::Rem => ("%", level::PRODUCT),
-            BinaryOp::Add => ("+", level::SUM),
-            BinaryOp::Sub => ("-", level::SUM),
-            BinaryOp::Shl => ("<<", level::SHIFT),
-            BinaryOp::Shr => (">>", level::SHIFT),
-            BinaryOp::BitAnd => ("&", level::BIT_AND),
-            BinaryOp::BitXor => ("^", level::BIT_XOR),
-            BinaryOp::BitOr => ("|", level::BIT_OR),
-            BinaryOp::Lt => ("<", level::COMPARE),
-            BinaryOp::Le => ("<=", level::COMPARE),
-            BinaryOp::Gt => (">", level::COMPARE),
-            BinaryOp::Ge => (">=", level::COMPARE),
-            BinaryOp::Eq => ("==", level::COMPARE),
-            BinaryOp::Ne => ("!=", level::COMPARE),
-            BinaryOp::And => ("&&", level::AND),
-            BinaryOp::Or => ("||", level::OR),
+            BinaryOp::Pow => level::POWER,
+            BinaryOp::Mul | BinaryOp::Div | BinaryOp::Rem => level::PRODUCT,
+            BinaryOp::Add | BinaryOp::Sub => level::SUM,
+            BinaryOp::Shl | BinaryOp::Shr => level::SHIFT,
+            BinaryOp::BitAnd => level::BIT_AND,
+            BinaryOp::BitXor => level::BIT_XOR,
+            BinaryOp::BitOr => level::BIT_OR,
+            BinaryOp::And => level::AND,
+            BinaryOp::Or => level::OR,
+            _ => level::COMPARE,
         }
     }
 }
 
 impl AssignOp {
+    /// Every assignment, in the order of the reference.
+    pub(crate) const ALL: [AssignOp; 9] = [
+        AssignOp::Set,
+        AssignOp::Onto(Accumulate::Add),
+        AssignOp::Onto(Accumulate::Mul),
+        AssignOp::Onto(Accumulate::Max),
+        AssignOp::Onto(Accumulate::Min),
+        AssignOp::Fresh(Accumulate::Add),
+        AssignOp::Fresh(Accumulate::Mul),
+        AssignOp::Fresh(Accumulate::Max),
+        AssignOp::Fresh(Accumulate::Min),
+    ];
+
     /// As it is written.
-    pub const fn symbol(self) -> &'static str {
-        match self {
-            AssignOp::Set => "=",
-            AssignOp::Onto(Accumulate::Add) => "+=",
-            AssignOp::Onto(Accumulate::Mul) => "*=",
-            AssignOp::Onto(Accumulate::Max) => "max=",
-            AssignOp::Onto(Accumulate::Min) => "min=",
-            AssignOp::Fresh(Accumulate::Add) => "+=!",
-            AssignOp::Fresh(Accumulate::Mul) => "*=!",
-            AssignOp::Fresh(Accumulate::Max) => "max=!",
-            AssignOp::Fresh(Accumulate::Min) => "min=!",
-        }
+    pub fn symbol(self) -> &'static str {
+        let number = match self {
+            AssignOp::Set => 0,
+            AssignOp::Onto(op) => 1 + op as usize,
+            AssignOp::Fresh(op) => 5 + op as usize,
+        };
+        word_at(SIGNS, BinaryOp::ALL.len() + number)
     }
 }
 
 impl ReduceOp {
+    /// Every reduction, in the order of declaration.
+    pub(crate) const ALL: [ReduceOp; 6] =
+        [ReduceOp::Sum, ReduceOp::Prod, ReduceOp::Max, ReduceOp::Min, ReduceOp::ArgMax, ReduceOp::ArgMin];
+
     /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ReduceOp::Sum => "sum",
-            ReduceOp::Prod => "prod",
-            ReduceOp::Max => "max",
-            ReduceOp::Min => "min",
-            ReduceOp::ArgMax => "argmax",
-            ReduceOp::ArgMin => "argmin",
-        }
+    pub fn name(self) -> &'static str {
+        word_at(REDUCTIONS, self as usize)
     }
 }
 
-/// What a word is.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Word {
-    /// Not reserved: a node or an index.
-    Free,
-    /// A function; `max` and `min` are reductions too, if `[` follows.
-    Function(Function),
-    DType(DType),
-    Bitcast(DType),
-    Reduce(ReduceOp),
-    Pad,
-    Where,
-    In,
-    True,
-    False,
-    Inf,
-    Nan,
-    Pi,
-}
+/// The words that are reserved beside functions and dtypes, and what they are.
+const WORDS: &str = "where in true false inf nan pi pad sum prod argmax argmin bitcast_f32 bitcast_i32 bitcast_u32";
+const WORD_KINDS: [(Kind, u8); 15] = [
+    (Kind::Where, 0),
+    (Kind::In, 0),
+    (Kind::True, 0),
+    (Kind::False, 0),
+    (Kind::Inf, 0),
+    (Kind::Nan, 0),
+    (Kind::Pi, 0),
+    (Kind::Pad, 0),
+    (Kind::Reduce, ReduceOp::Sum as u8),
+    (Kind::Reduce, ReduceOp::Prod as u8),
+    (Kind::Reduce, ReduceOp::ArgMax as u8),
+    (Kind::Reduce, ReduceOp::ArgMin as u8),
+    (Kind::Bitcast, DType::F32 as u8),
+    (Kind::Bitcast, DType::I32 as u8),
+    (Kind::Bitcast, DType::U32 as u8),
+];
 
-impl Word {
-    pub(crate) fn of(text: &str) -> Self {
-        match text {
-            "sum" => Word::Reduce(ReduceOp::Sum),
-            "prod" => Word::Reduce(ReduceOp::Prod),
-            "argmax" => Word::Reduce(ReduceOp::ArgMax),
-            "argmin" => Word::Reduce(ReduceOp::ArgMin),
-            "pad" => Word::Pad,
-            "where" => Word::Where,
-            "in" => Word::In,
-            "true" => Word::True,
-            "false" => Word::False,
-            "inf" => Word::Inf,
-            "nan" => Word::Nan,
-            "pi" => Word::Pi,
-            "bitcast_f32" => Word::Bitcast(DType::F32),
-            "bitcast_i32" => Word::Bitcast(DType::I32),
-            "bitcast_u32" => Word::Bitcast(DType::U32),
-            _ => {
-                if let Some(dtype) = DType::ALL.into_iter().find(|dtype| dtype.name() == text) {
-                    return Word::DType(dtype);
-                }
-                match Function::ALL.iter().find(|function| function.name() == text) {
-                    Some(function) => Word::Function(*function),
-                    None => Word::Free,
-                }
-            }
+/// What a word is: of a function, a dtype or a reduction also which, by its number in their `ALL`.
+pub(crate) fn word(text: &str) -> (Kind, u8) {
+    if let Some(known) = number_of(WORDS, text).and_then(|number| WORD_KINDS.get(number)) {
+        return *known;
+    }
+    for dtype in DType::ALL {
+        if dtype.name() == text {
+            return (Kind::DType, dtype as u8);
         }
     }
+    number_of(Function::NAMES, text).map_or((Kind::Free, 0), |number| (Kind::Function, number as u8))
 }
 
 /// Whether a node or an index may have that name: ASCII letters, digits and `_`, not starting with a digit, not reserved.
@@ -161,7 +168,7 @@ pub fn is_name(text: &str) -> bool {
     !bytes.is_empty()
         && !bytes[0].is_ascii_digit()
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
-        && Word::of(text) == Word::Free
+        && word(text).0 == Kind::Free
 }
 
 #[cfg(test)]

@@ -44,10 +44,10 @@ impl Fault {
             };
             return Error::new(self.kind, format!("item {number} of the program, {what} \"{name}\": {}", self.message));
         }
-        let at = place::at(text, self.span, self.message);
+        let at = place::at(text, self.span.start, self.message);
         let summary = format!("the program is not valid at {}:{}", at.line, at.column);
         let mut diagnostics = vec![at];
-        diagnostics.extend(self.other.map(|(span, message)| place::at(text, span, message)));
+        diagnostics.extend(self.other.map(|(span, message)| place::at(text, span.start, message)));
         Error::with_diagnostics(self.kind, summary, diagnostics)
     }
 }

@@ -1,413 +1,374 @@
 //! Expressions: operators by their levels, and what stands between them.
 
-use super::Parser;
-use crate::error::{Error, Result};
+use super::{Failed, Parsed, Parser};
+use crate::dtype::DType;
 use crate::notation::ast::{BinaryOp, Expr, ExprKind, Function, Name, ReduceOp, Span, UnaryOp};
-use crate::notation::lex::{Kind, Sign, quote};
-use crate::notation::place::syntax_error;
-use crate::notation::words::{MAX_DEPTH, Word, level};
+use crate::notation::lex::{Kind, Token, quote};
+use crate::notation::words::{MAX_DEPTH, level, text_for, word};
 
 /// How many indices one reduction may have, so that looking for one that is named twice takes no time.
 const MAX_REDUCED: usize = 64;
 
-/// An expression with its height, which is bounded so that everyone may walk it recursively.
-pub(super) struct Tall {
-    /// Boxed at once, for small frames on the stack.
-    pub(super) expr: Box<Expr>,
-    height: u32,
-}
-
 /// An operator whose right operand is not complete.
-enum Pending {
-    Unary(UnaryOp, Span),
-    Binary(BinaryOp),
-}
-
-impl Pending {
-    fn level(&self) -> u8 {
-        match self {
-            Pending::Unary(..) => level::UNARY,
-            Pending::Binary(op) => op.level(),
-        }
-    }
+pub(super) struct Pending {
+    kind: Kind,
+    /// Of [`level::UNARY`] with nothing on its left.
+    level: u8,
+    start: u32,
 }
 
 fn unary_op(kind: Kind) -> Option<UnaryOp> {
     match kind {
-        Kind::Sign(Sign::Minus) => Some(UnaryOp::Neg),
-        Kind::Sign(Sign::Not) => Some(UnaryOp::Not),
-        Kind::Sign(Sign::Tilde) => Some(UnaryOp::BitNot),
+        Kind::Minus => Some(UnaryOp::Neg),
+        Kind::Not => Some(UnaryOp::Not),
+        Kind::Tilde => Some(UnaryOp::BitNot),
         _ => None,
     }
 }
 
 fn binary_op(kind: Kind) -> Option<BinaryOp> {
-    let Kind::Sign(sign) = kind else { return None };
-    Some(match sign {
-        Sign::Power => BinaryOp::Pow,
-        Sign::Star => BinaryOp::Mul,
-        Sign::Slash => BinaryOp::Div,
-        Sign::Percent => BinaryOp::Rem,
-        Sign::Plus => BinaryOp::Add,
-        Sign::Minus => BinaryOp::Sub,
-        Sign::Shl => BinaryOp::Shl,
-        Sign::Shr => BinaryOp::Shr,
-        Sign::And => BinaryOp::BitAnd,
-        Sign::Caret => BinaryOp::BitXor,
-        Sign::Or => BinaryOp::BitOr,
-        Sign::Less => BinaryOp::Lt,
-        Sign::Le => BinaryOp::Le,
-        Sign::Greater => BinaryOp::Gt,
-        Sign::Ge => BinaryOp::Ge,
-        Sign::EqualEqual => BinaryOp::Eq,
-        Sign::NotEqual => BinaryOp::Ne,
-        Sign::AndAnd => BinaryOp::And,
-        Sign::OrOr => BinaryOp::Or,
-        _ => return None,
-    })
+    BinaryOp::ALL.get(kind as usize).copied()
 }
 
 impl Parser<'_> {
-    pub(super) fn expression(&mut self) -> Result<Tall> {
+    /// An expression, with its height in `self`: it is bounded, so that everyone may walk it recursively.
+    pub(super) fn expression(&mut self) -> Parsed<Box<Expr>> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(self.too_deep(self.token().span));
+            let start = self.token().span.start;
+            return Err(self.too_deep(start));
         }
-        let mut tall = self.operators()?;
-        if self.eat(Sign::Question) {
+        let mut expr = self.operators()?;
+        if self.eat(Kind::Question) {
+            let height = self.height;
             let then = self.expression()?;
-            if !self.eat(Sign::Colon) {
+            let height = self.height.max(height);
+            if !self.eat(Kind::Colon) {
                 let remedy = self.operator_remedy();
-                return Err(self.expected(&format!("`:` and the other value of `c ? a : b`{remedy}")));
+                return Err(self.expected(format_args!("`:` and the other value of `c ? a : b`{remedy}")));
             }
             let other = self.expression()?;
-            let height = tall.height.max(then.height).max(other.height);
-            let start = tall.expr.span;
-            let kind = ExprKind::Conditional(tall.expr, then.expr, other.expr);
-            tall = self.above(kind, start, height)?;
+            self.height = self.height.max(height);
+            let start = expr.span.start;
+            expr = self.above(ExprKind::Conditional(expr, then, other), start)?;
         }
         self.depth -= 1;
-        Ok(tall)
+        Ok(expr)
     }
 
     /// Operands and operators, without recursion: a stack of operands, and one of operators that still wait.
-    fn operators(&mut self) -> Result<Tall> {
-        let mut operands = Vec::new();
-        let mut pending: Vec<Pending> = Vec::new();
+    fn operators(&mut self) -> Parsed<Box<Expr>> {
+        let outside = self.pending.len();
         loop {
-            while let Some(op) = unary_op(self.peek()) {
-                pending.push(Pending::Unary(op, self.token().span));
-                self.advance();
+            while unary_op(self.peek()).is_some() {
+                self.wait(level::UNARY);
             }
-            operands.push(self.primary()?);
+            let operand = self.primary()?;
+            self.operands.push((operand, self.height));
             let next = binary_op(self.peek());
             let level = next.map_or(level::CONDITIONAL, BinaryOp::level);
-            while let Some(top) =
-                pending.pop_if(|top| top.level() > level || (top.level() == level && level != level::POWER))
+            while self.pending.len() > outside
+                && let Some(op) =
+                    self.pending.pop_if(|top| top.level > level || (top.level == level && level != level::POWER))
             {
-                self.reduce(top, &mut operands)?;
+                self.complete(&op)?;
             }
-            let Some(op) = next else { break };
-            pending.push(Pending::Binary(op));
-            self.advance();
+            if next.is_none() {
+                let (expr, height) = self.operand()?;
+                self.height = height;
+                return Ok(expr);
+            }
+            self.wait(level);
         }
-        operands.pop().ok_or_else(|| Error::bug("an expression without an operand"))
     }
 
-    fn reduce(&self, op: Pending, operands: &mut Vec<Tall>) -> Result<()> {
-        let right = operands.pop().ok_or_else(|| Error::bug("an operator without an operand"))?;
-        let end = right.expr.span.end;
-        let place = right.expr.span;
-        let (kind, start, height) = match op {
-            Pending::Unary(op, span) => (ExprKind::Unary(op, right.expr), span.start, right.height),
-            Pending::Binary(op) => {
-                let left = operands.pop().ok_or_else(|| Error::bug("an operator without a left operand"))?;
-                let start = left.expr.span.start;
-                let kind = ExprKind::Binary(op, left.expr, right.expr);
-                (kind, start, left.height.max(right.height))
+    /// Puts the operator that stands here on the stack.
+    fn wait(&mut self, level: u8) {
+        let Token { kind, span, .. } = self.token();
+        self.pending.push(Pending { kind, level, start: span.start });
+        self.at += 1;
+    }
+
+    fn operand(&mut self) -> Parsed<(Box<Expr>, u32)> {
+        self.operands.pop().ok_or(Failed)
+    }
+
+    /// Makes an expression of an operator and the last operands.
+    fn complete(&mut self, op: &Pending) -> Parsed<()> {
+        let (right, mut height) = self.operand()?;
+        let place = right.span.start;
+        let mut start = op.start;
+        let kind = match (unary_op(op.kind), binary_op(op.kind)) {
+            (Some(unary), _) if op.level == level::UNARY => ExprKind::Unary(unary, right),
+            (_, Some(binary)) => {
+                let (left, left_height) = self.operand()?;
+                height = height.max(left_height);
+                start = left.span.start;
+                ExprKind::Binary(binary, left, right)
             }
+            _ => return Err(Failed),
         };
         if height >= MAX_DEPTH {
             return Err(self.too_deep(place));
         }
-        operands.push(Tall { expr: Box::new(Expr { kind, span: Span { start, end } }), height: height + 1 });
+        self.height = height;
+        let expr = self.above(kind, start)?;
+        self.operands.push((expr, self.height));
         Ok(())
     }
 
-    /// An expression from `start` to here, above parts of that height.
-    fn above(&self, kind: ExprKind, start: Span, height: u32) -> Result<Tall> {
-        if height >= MAX_DEPTH {
+    /// An expression from `start` to here, above what was read last.
+    fn above(&mut self, kind: ExprKind, start: u32) -> Parsed<Box<Expr>> {
+        if self.height >= MAX_DEPTH {
             return Err(self.too_deep(start));
         }
-        Ok(Tall { expr: Box::new(Expr { kind, span: self.since(start) }), height: height + 1 })
+        self.height += 1;
+        Ok(Box::new(Expr { kind, span: self.since(start) }))
     }
 
-    fn too_deep(&self, place: Span) -> Error {
-        let message = format!(
-            "found an expression over {MAX_DEPTH} operators and brackets deep; give parts of it names in statements of \
-             their own"
-        );
-        syntax_error(self.text, place, message)
+    fn too_deep(&mut self, place: u32) -> Failed {
+        self.fail(
+            place,
+            format_args!(
+                "found an expression over {MAX_DEPTH} operators and brackets deep; give parts of it names in statements \
+                 of their own"
+            ),
+        )
     }
 
-    fn primary(&mut self) -> Result<Tall> {
-        let start = self.token().span;
-        let kind = match self.peek() {
-            Kind::Int(value) => ExprKind::Int(value),
-            Kind::Float(value) => ExprKind::Float(value),
+    fn primary(&mut self) -> Parsed<Box<Expr>> {
+        let Token { kind, span, value, .. } = self.token();
+        let kind = match kind {
+            Kind::Int => ExprKind::Int(value as u32),
+            Kind::Float => ExprKind::Float(value),
             Kind::Static => {
-                let name = self.text_of(start).trim_start_matches('@').to_owned();
-                if Word::of(&name) != Word::Free {
-                    return Err(self.fail(format!("found `@{name}`, whose name is reserved, expected another name")));
+                let name = self.text_of(Span { start: span.start + 1, ..span });
+                if word(name).0 != Kind::Free {
+                    let message = format_args!("found `@{name}`, whose name is reserved, expected another name");
+                    return Err(self.fail(span.start, message));
                 }
-                ExprKind::Static(name)
+                ExprKind::Static(name.to_owned())
             }
-            Kind::Sign(Sign::ParenOpen) => {
-                self.advance();
+            Kind::ParenOpen => {
+                self.at += 1;
                 let mut inner = self.expression()?;
-                self.close(start, "`)`", Sign::ParenClose)?;
-                inner.expr.span = self.since(start);
+                self.close_list(span.start, Kind::ParenClose, "")?;
+                inner.span = self.since(span.start);
                 return Ok(inner);
             }
-            Kind::Word => match Word::of(self.text_of(start)) {
-                Word::True => ExprKind::Bool(true),
-                Word::False => ExprKind::Bool(false),
-                Word::Inf => ExprKind::Inf,
-                Word::Nan => ExprKind::Nan,
-                Word::Pi => ExprKind::Pi,
-                word => return self.word_expression(word, start),
-            },
-            _ => return Err(self.expected(self.operand_remedy())),
+            Kind::True => ExprKind::Bool(true),
+            Kind::False => ExprKind::Bool(false),
+            Kind::Inf => ExprKind::Inf,
+            Kind::Nan => ExprKind::Nan,
+            Kind::Pi => ExprKind::Pi,
+            Kind::Where | Kind::In => return Err(self.no_operand()),
+            _ if kind.is_word() => return self.word_expression(),
+            _ => return Err(self.no_operand()),
         };
-        self.advance();
-        self.above(kind, start, 0)
+        self.at += 1;
+        self.height = 0;
+        self.above(kind, span.start)
     }
 
-    /// What starts with a name or the word of a function; `start` is that word.
-    fn word_expression(&mut self, word: Word, start: Span) -> Result<Tall> {
-        if matches!(word, Word::Where | Word::In) {
-            return Err(self.expected(self.operand_remedy()));
-        }
-        self.advance();
-        let over_indices = self.peek() == Kind::Sign(Sign::BracketOpen);
-        match word {
-            Word::Free => self.named(start),
-            Word::Reduce(op) => self.reduction(op, start),
-            Word::Function(Function::Max) if over_indices => self.reduction(ReduceOp::Max, start),
-            Word::Function(Function::Min) if over_indices => self.reduction(ReduceOp::Min, start),
-            Word::Function(function) => {
-                let (arguments, height) = self.arguments(start, function.arity())?;
-                self.above(ExprKind::Call(function, arguments), start, height)
+    /// What starts with a name or the word of a function.
+    fn word_expression(&mut self) -> Parsed<Box<Expr>> {
+        let Token { kind, which, span, .. } = self.token();
+        let which = usize::from(which);
+        self.at += 1;
+        let expr = match kind {
+            Kind::Free => self.named(span)?,
+            Kind::Reduce => self.reduction(ReduceOp::ALL[which])?,
+            Kind::Function => match Function::ALL[which] {
+                Function::Max if self.peek() == Kind::BracketOpen => self.reduction(ReduceOp::Max)?,
+                Function::Min if self.peek() == Kind::BracketOpen => self.reduction(ReduceOp::Min)?,
+                function => ExprKind::Call(function, self.arguments(span, function.arity())?),
+            },
+            _ => {
+                let mut arguments = self.arguments(span, 1 + usize::from(kind == Kind::Pad))?;
+                let last = Box::new(arguments.pop().ok_or(Failed)?);
+                match kind {
+                    Kind::DType => ExprKind::Cast(DType::ALL[which], last),
+                    Kind::Bitcast => ExprKind::Bitcast(DType::ALL[which], last),
+                    _ => {
+                        let access = Box::new(arguments.pop().ok_or(Failed)?);
+                        if !matches!(access.kind, ExprKind::Access { .. }) {
+                            let found = quote(self.text_of(access.span));
+                            let message =
+                                format_args!("found {found}, expected an access; write `pad(x[i - 1], value)`");
+                            return Err(self.fail(access.span.start, message));
+                        }
+                        ExprKind::Pad { access, value: last }
+                    }
+                }
             }
-            Word::DType(dtype) => {
-                let (argument, height) = self.argument(start)?;
-                self.above(ExprKind::Cast(dtype, argument), start, height)
-            }
-            Word::Bitcast(dtype) => {
-                let (argument, height) = self.argument(start)?;
-                self.above(ExprKind::Bitcast(dtype, argument), start, height)
-            }
-            _ => self.pad(start),
-        }
+        };
+        self.above(expr, span.start)
     }
 
     /// `i`, `x[i]`
-    fn named(&mut self, start: Span) -> Result<Tall> {
-        let text = self.text_of(start).to_owned();
+    fn named(&mut self, span: Span) -> Parsed<ExprKind> {
+        let text = self.text_of(span);
         match self.peek() {
-            Kind::Sign(Sign::BracketOpen) => {
-                let (positions, height) = self.positions()?;
-                self.above(ExprKind::Access { name: Name { text, span: start }, positions }, start, height)
+            Kind::BracketOpen => {
+                let positions = self.positions()?;
+                Ok(ExprKind::Access { name: Name { text: text.to_owned(), span }, positions })
             }
-            Kind::Sign(Sign::ParenOpen) => {
-                let remedy = function_remedy(&text);
-                Err(syntax_error(self.text, start, format!("found `{text}(`, which is no function{remedy}")))
+            Kind::ParenOpen => {
+                let remedy = function_remedy(text);
+                Err(self.fail(span.start, format_args!("found `{text}(`, which is no function; {remedy}")))
             }
-            Kind::Word if text == "not" && self.word() == Some(Word::Free) => {
-                Err(syntax_error(self.text, start, "found `not`, expected an operator; write `!`".to_owned()))
+            Kind::Free if text == "not" => {
+                Err(self.fail(span.start, format_args!("found `not`, expected an operator; write `!`")))
             }
-            _ => self.above(ExprKind::Name(text), start, 0),
+            _ => {
+                self.height = 0;
+                Ok(ExprKind::Name(text.to_owned()))
+            }
         }
     }
 
-    fn reduction(&mut self, op: ReduceOp, start: Span) -> Result<Tall> {
+    fn reduction(&mut self, op: ReduceOp) -> Parsed<ExprKind> {
         let name = op.name();
-        let open = self.token().span;
-        if !self.eat(Sign::BracketOpen) {
-            return Err(self.expected(&format!("`[` and the indices to reduce over, as in `{name}[i](...)`")));
+        let open = self.token().span.start;
+        if !self.eat(Kind::BracketOpen) {
+            return Err(self.expected(format_args!("`[` and the indices to reduce over, as in `{name}[i](...)`")));
         }
         let mut indices: Vec<Name> = Vec::new();
         loop {
             let index = self.name("the name of an index to reduce over")?;
-            if indices.contains(&index) {
-                let message = format!("found `{}` twice in `{name}`; name each index once", index.text);
-                return Err(syntax_error(self.text, index.span, message));
+            let (text, at) = (&index.text, index.span.start);
+            if indices.iter().any(|known| known.text == *text) {
+                return Err(self.fail(at, format_args!("found `{text}` twice in `{name}`; name each index once")));
             }
             if matches!(op, ReduceOp::ArgMax | ReduceOp::ArgMin) && !indices.is_empty() {
-                let message = format!("found a second index; `{name}` goes over one: flatten the axes first");
-                return Err(syntax_error(self.text, index.span, message));
+                let message = format_args!("found a second index; `{name}` goes over one: flatten the axes first");
+                return Err(self.fail(at, message));
             }
             if indices.len() == MAX_REDUCED {
-                let message = format!("found over {MAX_REDUCED} indices in `{name}`; reduce in several statements");
-                return Err(syntax_error(self.text, index.span, message));
+                let message =
+                    format_args!("found over {MAX_REDUCED} indices in `{name}`; reduce in several statements");
+                return Err(self.fail(at, message));
             }
             indices.push(index);
-            if !self.eat(Sign::Comma) {
+            if !self.eat(Kind::Comma) {
                 break;
             }
         }
-        self.close(open, "`,` or `]`", Sign::BracketClose)?;
-        let open = self.token().span;
-        if !self.eat(Sign::ParenOpen) {
-            return Err(self.expected(&format!("`(` and what to reduce, as in `{name}[i](...)`")));
+        self.close(open, Kind::BracketClose)?;
+        let open = self.token().span.start;
+        if !self.eat(Kind::ParenOpen) {
+            return Err(self.expected(format_args!("`(` and what to reduce, as in `{name}[i](...)`")));
         }
         let body = self.expression()?;
-        self.close(open, "`)`", Sign::ParenClose)?;
-        let height = body.height;
-        self.above(ExprKind::Reduce { op, indices, body: body.expr }, start, height)
-    }
-
-    fn pad(&mut self, start: Span) -> Result<Tall> {
-        let (mut arguments, height) = self.arguments(start, 2)?;
-        let (Some(value), Some(access)) = (arguments.pop(), arguments.pop()) else {
-            return Err(Error::bug("pad without two arguments"));
-        };
-        if !matches!(access.kind, ExprKind::Access { .. }) {
-            let found = quote(self.text, access.span);
-            let message = format!("found {found}, expected an access; write `pad(x[i - 1], value)`");
-            return Err(syntax_error(self.text, access.span, message));
-        }
-        self.above(ExprKind::Pad { access: Box::new(access), value: Box::new(value) }, start, height)
-    }
-
-    fn argument(&mut self, word: Span) -> Result<(Box<Expr>, u32)> {
-        let (mut arguments, height) = self.arguments(word, 1)?;
-        match arguments.pop() {
-            Some(argument) => Ok((Box::new(argument), height)),
-            None => Err(Error::bug("a function without its argument")),
-        }
+        self.close_list(open, Kind::ParenClose, "")?;
+        Ok(ExprKind::Reduce { op, indices, body })
     }
 
     /// `(...)` behind the word of a function that takes so many.
-    fn arguments(&mut self, word: Span, arity: usize) -> Result<(Vec<Expr>, u32)> {
-        if self.peek() != Kind::Sign(Sign::ParenOpen) {
-            let name = self.text_of(word);
-            let expected = format!("`(` and its {}; `{name}` is reserved for the function", arguments_of(arity));
-            return Err(self.expected(&expected));
+    fn arguments(&mut self, word: Span, arity: usize) -> Parsed<Vec<Expr>> {
+        const REMEDIES: &str = "log2\t; for another base, divide by its `log`
+max1 min1\t; over an index, write it in brackets, as in `max[i](...)`
+max min\t; nest it, as in `max(max(a, b), c)`
+pad1\t; the second is the value outside the tensor";
+        let name = self.text_of(word);
+        if self.peek() != Kind::ParenOpen {
+            let wanted = arguments_of(arity);
+            return Err(self.expected(format_args!("`(` and its {wanted}; `{name}` is reserved for the function")));
         }
-        let (arguments, height) = self.list(Sign::ParenClose)?;
-        if arguments.len() != arity {
-            let name = self.text_of(word);
-            let remedy = match (name, arguments.len()) {
-                ("max" | "min", 1) => "; over an index, write it in brackets, as in `max[i](...)`",
-                ("max" | "min", _) => "; nest it, as in `max(max(a, b), c)`",
-                ("log", 2) => "; for another base, divide by its `log`",
-                ("pad", 1) => "; the second is the value outside the tensor",
-                _ => "",
-            };
-            let found = arguments_of(arguments.len());
-            let message = format!("found {found}, but `{name}` takes {arity}{remedy}");
-            return Err(syntax_error(self.text, word, message));
+        let arguments = self.list(Kind::ParenClose)?;
+        let count = arguments.len();
+        if count != arity {
+            let remedy = text_for(REMEDIES, &format!("{name}{count}")).or_else(|| text_for(REMEDIES, name));
+            let (found, remedy) = (arguments_of(count), remedy.unwrap_or(""));
+            return Err(self.fail(word.start, format_args!("found {found}, but `{name}` takes {arity}{remedy}")));
         }
-        Ok((arguments, height))
+        Ok(arguments)
     }
 
-    /// Expressions between commas, from the opening bracket to the closing one, with the height of the highest.
-    pub(super) fn list(&mut self, close: Sign) -> Result<(Vec<Expr>, u32)> {
-        let open = self.token().span;
-        self.advance();
+    /// Expressions between commas, from the opening bracket to the closing one.
+    pub(super) fn list(&mut self, close: Kind) -> Parsed<Vec<Expr>> {
+        let open = self.token().span.start;
+        self.at += 1;
         let (mut list, mut height) = (Vec::new(), 0);
-        if self.eat(close) {
-            return Ok((list, height));
-        }
-        loop {
-            let Tall { expr, height: next } = self.expression()?;
-            list.push(*expr);
-            height = height.max(next);
-            if !self.eat(Sign::Comma) {
-                break;
+        if !self.eat(close) {
+            loop {
+                list.push(*self.expression()?);
+                height = self.height.max(height);
+                if !self.eat(Kind::Comma) {
+                    break;
+                }
             }
+            self.close(open, close)?;
         }
-        self.close(open, if close == Sign::ParenClose { "`,` or `)`" } else { "`,` or `]`" }, close)?;
-        Ok((list, height))
+        self.height = height;
+        Ok(list)
     }
 
-    /// What should stand where an operand is missing.
-    fn operand_remedy(&self) -> &'static str {
-        let before = self.at.checked_sub(1).map_or(Kind::End, |before| self.tokens[before].kind);
-        match self.peek() {
-            Kind::Sign(Sign::Plus) => "an expression; there is no unary plus: leave it out",
-            Kind::Sign(Sign::Slash) if before == Kind::Sign(Sign::Slash) => {
-                "an expression; `/` truncates integers, and a comment starts with `#`"
+    /// An operand is missing here.
+    fn no_operand(&mut self) -> Failed {
+        let before = self.token_at(self.at.wrapping_sub(1)).kind;
+        let remedy = match self.peek() {
+            Kind::Plus => "; there is no unary plus: leave it out",
+            Kind::Slash if before == Kind::Slash => "; `/` truncates integers, and a comment starts with `#`",
+            Kind::Equal if before == Kind::Equal => "; write `=` once",
+            Kind::Colon if matches!(before, Kind::BracketOpen | Kind::Comma) => {
+                "; there are no slices: name an index, and give its range with `where`"
             }
-            Kind::Sign(Sign::Equal) if before == Kind::Sign(Sign::Equal) => "an expression; write `=` once",
-            Kind::Sign(Sign::Colon) if matches!(before, Kind::Sign(Sign::BracketOpen | Sign::Comma)) => {
-                "an expression; there are no slices: name an index, and give its range with `where`"
+            kind if kind.is_closing() && before == Kind::Comma => "; leave out the comma before it",
+            Kind::BracketOpen => "; there are no lists: brackets stand behind a name",
+            kind if kind.is_word() && self.token_at(self.at + 1).kind == Kind::ParenOpen => {
+                "; choose by a condition with `c ? a : b` or `select(c, a, b)`"
             }
-            Kind::Sign(Sign::ParenClose | Sign::BracketClose) if before == Kind::Sign(Sign::Comma) => {
-                "an expression; leave out the comma before it"
-            }
-            Kind::Sign(Sign::BracketOpen) => "an expression; there are no lists: brackets stand behind a name",
-            Kind::Word if self.peek_at(1) == Kind::Sign(Sign::ParenOpen) => {
-                "an expression; choose by a condition with `c ? a : b` or `select(c, a, b)`"
-            }
-            Kind::LineEnd | Kind::End => "an expression; a line goes on behind an operator, `=`, `?`, `:` or `,`",
-            _ => "an expression",
-        }
+            Kind::LineEnd | Kind::End => "; a line goes on behind an operator, `=`, `?`, `:` or `,`",
+            _ => "",
+        };
+        self.expected(format_args!("an expression{remedy}"))
     }
 
     /// What should stand where an operator is missing, as the end of a message.
     pub(super) fn operator_remedy(&self) -> &'static str {
-        match self.peek() {
-            Kind::Sign(Sign::Equal) => "; did you mean `==`?",
-            Kind::Sign(Sign::Not) => "; did you mean `!=`?",
-            Kind::Sign(Sign::BracketOpen) => {
-                "; all indices stand in one bracket behind a name: `x[i, j]`, not `x[i][j]`"
-            }
-            Kind::Sign(Sign::Colon) => "; `:` belongs to `c ? a : b`",
-            Kind::Sign(Sign::Semicolon) => "; `;` ends a statement",
-            Kind::Sign(Sign::Comma) => "; `,` stands in brackets and in `where`",
-            Kind::Word => match self.text_of(self.token().span) {
-                "and" => "; write `&&`",
-                "or" => "; write `||`",
-                "if" => "; write `c ? a : b`",
-                "is" => "; write `==`",
-                _ => "; multiply with `*`",
-            },
-            Kind::Int(_) | Kind::Float(_) | Kind::Static | Kind::Sign(Sign::ParenOpen) => "; multiply with `*`",
-            _ => "",
-        }
+        const REMEDIES: &str = "=\t; did you mean `==`?
+!\t; did you mean `!=`?
+[\t; all indices stand in one bracket behind a name: `x[i, j]`, not `x[i][j]`
+:\t; `:` belongs to `c ? a : b`
+;\t; `;` ends a statement
+,\t; `,` stands in brackets and in `where`
+and\t; write `&&`
+or\t; write `||`
+if\t; write `c ? a : b`
+is\t; write `==`";
+        let Token { kind, span, .. } = self.token();
+        let starts_operand = !kind.is_sign() && !matches!(kind, Kind::LineEnd | Kind::End);
+        let otherwise = if starts_operand || kind == Kind::ParenOpen { "; multiply with `*`" } else { "" };
+        text_for(REMEDIES, self.text_of(span)).unwrap_or(otherwise)
     }
 }
 
 fn arguments_of(count: usize) -> String {
-    if count == 1 { "1 argument".to_owned() } else { format!("{count} arguments") }
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} argument{ending}")
 }
 
 /// What NumPy, C and WGSL call what is here called otherwise.
 fn function_remedy(name: &str) -> &'static str {
-    match name {
-        "ln" => "; write `log(...)`",
-        "power" => "; write `a ** b`",
-        "maximum" => "; write `max(a, b)`",
-        "minimum" => "; write `min(a, b)`",
-        "arcsin" => "; write `asin(...)`",
-        "arccos" => "; write `acos(...)`",
-        "arctan" => "; write `atan(...)`",
-        "arctan2" => "; write `atan2(y, x)`",
-        "fabs" => "; write `abs(...)`",
-        "float" | "f64" => "; write `f32(...)`",
-        "int" => "; write `i32(...)`",
-        "uint" => "; write `u32(...)`",
-        "mean" | "average" => "; divide a `sum[i](...)` by the extent",
-        "expm1" => "; write `exp(...) - 1`",
-        "log1p" => "; write `log(1 + ...)`",
-        "fmod" | "mod" => "; write `a % b`",
-        "bitcast_f16" | "bitcast_bf16" | "bitcast_i8" | "bitcast_u8" | "bitcast_bool" => {
-            "; there are `bitcast_f32`, `bitcast_i32` and `bitcast_u32`"
-        }
-        "rand" | "random" => "; write `uniform(seed, counter)`",
-        "randn" => "; write `normal(seed, counter)`",
-        _ => "; an access is written with brackets, `x[i]`, and a product with `*`",
-    }
+    const REMEDIES: &str = "ln\twrite `log(...)`
+power\twrite `a ** b`
+maximum\twrite `max(a, b)`
+minimum\twrite `min(a, b)`
+arcsin\twrite `asin(...)`
+arccos\twrite `acos(...)`
+arctan\twrite `atan(...)`
+arctan2\twrite `atan2(y, x)`
+fabs\twrite `abs(...)`
+float f64\twrite `f32(...)`
+int\twrite `i32(...)`
+uint\twrite `u32(...)`
+mean average\tdivide a `sum[i](...)` by the extent
+expm1\twrite `exp(...) - 1`
+log1p\twrite `log(1 + ...)`
+fmod mod\twrite `a % b`
+rand random\twrite `uniform(seed, counter)`
+randn\twrite `normal(seed, counter)`
+bitcast_f16 bitcast_bf16 bitcast_i8 bitcast_u8 bitcast_bool\tthere are `bitcast_f32`, `bitcast_i32` and `bitcast_u32`";
+    text_for(REMEDIES, name).unwrap_or("an access is written with brackets, `x[i]`, and a product with `*`")
 }

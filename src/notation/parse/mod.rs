@@ -8,11 +8,14 @@ mod fuzz_tests;
 #[cfg(test)]
 mod tests;
 
+use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::notation::ast::{Accumulate, AssignOp, Ast, Declaration, Expr, IndexRange, Item, Name, Span, Statement};
-use crate::notation::lex::{Kind, Sign, Token, lex, quote};
+use crate::notation::ast::{AssignOp, Ast, Declaration, Expr, IndexRange, Item, Name, Span, Statement};
+use crate::notation::lex::{Kind, Token, lex, quote};
 use crate::notation::place::{position, syntax_error};
-use crate::notation::words::{MAX_RANK, Word};
+use crate::notation::words::{MAX_RANK, text_for};
+use expression::Pending;
+use std::fmt::Arguments;
 
 /// The syntax of a text.
 ///
@@ -21,8 +24,19 @@ use crate::notation::words::{MAX_RANK, Word};
 /// expected, and what to write.
 pub fn parse(text: &str) -> Result<Ast> {
     let tokens = lex(text)?;
-    Parser { text, tokens, at: 0, depth: 0 }.program()
+    let mut parser =
+        Parser { text, tokens, at: 0, depth: 0, height: 0, operands: Vec::new(), pending: Vec::new(), error: None };
+    match parser.program() {
+        Ok(items) => Ok(Ast { items }),
+        Err(Failed) => Err(parser.error.unwrap_or_else(|| Error::bug("an operand is missing"))),
+    }
 }
+
+/// Why a part of the text was not read: the error lies in the parser. Results that hold nothing else are small, and so is
+/// the code that passes them on.
+struct Failed;
+
+type Parsed<T> = std::result::Result<T, Failed>;
 
 struct Parser<'a> {
     text: &'a str,
@@ -30,280 +44,282 @@ struct Parser<'a> {
     at: usize,
     /// How many brackets and conditionals are open.
     depth: u32,
+    /// The height of the last expression, or list of expressions, that was read.
+    height: u32,
+    /// Operands with their heights, and operators whose right operand is not complete.
+    operands: Vec<(Box<Expr>, u32)>,
+    pending: Vec<Pending>,
+    error: Option<Error>,
 }
 
-impl Parser<'_> {
-    fn program(&mut self) -> Result<Ast> {
+impl<'a> Parser<'a> {
+    fn program(&mut self) -> Parsed<Vec<Item>> {
         let mut items = Vec::new();
         loop {
             match self.peek() {
-                Kind::End => return Ok(Ast { items }),
-                Kind::LineEnd | Kind::Sign(Sign::Semicolon) => self.advance(),
+                Kind::End => return Ok(items),
+                Kind::LineEnd | Kind::Semicolon => self.at += 1,
                 _ => {
-                    items.push(self.item()?);
-                    if !matches!(self.peek(), Kind::End | Kind::LineEnd | Kind::Sign(Sign::Semicolon)) {
-                        return Err(self.after_item(items.last()));
+                    let item = self.item()?;
+                    if !matches!(self.peek(), Kind::End | Kind::LineEnd | Kind::Semicolon) {
+                        return Err(self.after_item(&item));
                     }
+                    items.push(item);
                 }
             }
         }
     }
 
-    fn item(&mut self) -> Result<Item> {
-        let start = self.token().span;
-        let name = self.name(self.start_remedy())?;
-        if self.eat(Sign::Colon) {
-            return self.declaration(name).map(Item::Declaration);
+    fn item(&mut self) -> Parsed<Item> {
+        let start = self.token().span.start;
+        let target = self.name(self.start_remedy())?;
+        if self.eat(Kind::Colon) {
+            return self.declaration(target);
         }
-        let positions = match self.peek() {
-            Kind::Sign(Sign::BracketOpen) => self.positions()?.0,
-            _ => Vec::new(),
-        };
+        let positions = if self.peek() == Kind::BracketOpen { self.positions()? } else { Vec::new() };
         let op_span = self.token().span;
-        let op = self.assign_op()?;
-        let value = *self.expression()?.expr;
-        let ranges = if self.word() == Some(Word::Where) { self.ranges()? } else { Vec::new() };
-        let span = self.since(start);
-        Ok(Item::Statement(Statement { target: name, positions, op, op_span, value, ranges, span }))
+        let number = (self.peek() as usize).wrapping_sub(Kind::Equal as usize);
+        let Some(&op) = AssignOp::ALL.get(number) else {
+            let remedy = self.assign_remedy();
+            return Err(self.expected(format_args!("an assignment operator{remedy}")));
+        };
+        self.at += 1;
+        let value = *self.expression()?;
+        let ranges = if self.peek() == Kind::Where { self.ranges()? } else { Vec::new() };
+        Ok(Item::Statement(Statement { target, positions, op, op_span, value, ranges, span: self.since(start) }))
     }
 
-    fn declaration(&mut self, name: Name) -> Result<Declaration> {
-        let Some(Word::DType(dtype)) = self.word() else {
-            return Err(self.expected(match self.peek() {
-                Kind::Sign(Sign::Equal) => "a dtype; assign with `=` alone",
-                _ => "a dtype: f32, f16, bf16, i32, u32, i8, u8 or bool",
-            }));
+    fn declaration(&mut self, name: Name) -> Parsed<Item> {
+        let Token { kind, which, .. } = self.token();
+        let (Kind::DType, Some(&dtype)) = (kind, DType::ALL.get(usize::from(which))) else {
+            let remedy = if kind == Kind::Equal {
+                "; assign with `=` alone"
+            } else {
+                ": f32, f16, bf16, i32, u32, i8, u8 or bool"
+            };
+            return Err(self.expected(format_args!("a dtype{remedy}")));
         };
-        self.advance();
+        self.at += 1;
         let mut extents = Vec::new();
-        let open = self.token().span;
-        if self.eat(Sign::BracketOpen) && !self.eat(Sign::BracketClose) {
+        let open = self.token().span.start;
+        if self.eat(Kind::BracketOpen) && !self.eat(Kind::BracketClose) {
             loop {
-                let Kind::Int(extent) = self.peek() else {
-                    return Err(self.expected("an extent, an integer of at most 4294967295"));
-                };
-                if extents.len() == MAX_RANK {
-                    return Err(self.rank_error(self.token().span));
+                let extent = self.token();
+                if extent.kind != Kind::Int {
+                    return Err(self.expected(format_args!("an extent, an integer of at most 4294967295")));
                 }
-                extents.push(extent);
-                self.advance();
-                if !self.eat(Sign::Comma) {
+                if extents.len() == MAX_RANK {
+                    return Err(self.rank_error(extent.span.start));
+                }
+                extents.push(extent.value as u32);
+                self.at += 1;
+                if !self.eat(Kind::Comma) {
                     break;
                 }
             }
-            self.close(open, "`,` or `]`", Sign::BracketClose)?;
+            self.close(open, Kind::BracketClose)?;
         }
-        let span = self.since(name.span);
-        Ok(Declaration { name, dtype, extents, span })
+        let span = self.since(name.span.start);
+        Ok(Item::Declaration(Declaration { name, dtype, extents, span }))
     }
 
-    fn assign_op(&mut self) -> Result<AssignOp> {
-        let op = match self.peek() {
-            Kind::Sign(Sign::Equal) => AssignOp::Set,
-            Kind::Sign(Sign::AddOnto) => AssignOp::Onto(Accumulate::Add),
-            Kind::Sign(Sign::MulOnto) => AssignOp::Onto(Accumulate::Mul),
-            Kind::Sign(Sign::MaxOnto) => AssignOp::Onto(Accumulate::Max),
-            Kind::Sign(Sign::MinOnto) => AssignOp::Onto(Accumulate::Min),
-            Kind::Sign(Sign::AddFresh) => AssignOp::Fresh(Accumulate::Add),
-            Kind::Sign(Sign::MulFresh) => AssignOp::Fresh(Accumulate::Mul),
-            Kind::Sign(Sign::MaxFresh) => AssignOp::Fresh(Accumulate::Max),
-            Kind::Sign(Sign::MinFresh) => AssignOp::Fresh(Accumulate::Min),
-            _ => return Err(self.expected(self.assign_remedy())),
-        };
-        self.advance();
-        Ok(op)
-    }
-
-    fn ranges(&mut self) -> Result<Vec<IndexRange>> {
+    fn ranges(&mut self) -> Parsed<Vec<IndexRange>> {
         let mut ranges = Vec::new();
         loop {
             // `where`, or the comma.
-            self.advance();
+            self.at += 1;
             let index = self.name("the name of an index, as in `where i in 0:9`")?;
-            if self.word() != Some(Word::In) {
-                return Err(self.expected("`in` and a range, as in `where i in 0:9`"));
+            if !self.eat(Kind::In) {
+                return Err(self.expected(format_args!("`in` and a range, as in `where i in 0:9`")));
             }
-            self.advance();
             let lo = self.bound()?;
-            if !self.eat(Sign::Colon) {
-                return Err(self.expected("`:` and the end of the range, as in `0:9`"));
+            if !self.eat(Kind::Colon) {
+                return Err(self.expected(format_args!("`:` and the end of the range, as in `0:9`")));
             }
             let hi = self.bound()?;
-            let span = self.since(index.span);
+            let span = self.since(index.span.start);
             if lo > hi {
-                let name = &index.text;
-                let message =
-                    format!("found {lo}:{hi} for `{name}`, a range that ends before it starts, expected `lo <= hi`");
-                return Err(syntax_error(self.text, span, message));
+                return Err(self.fail(
+                    span.start,
+                    format_args!(
+                        "found {lo}:{hi} for `{}`, a range that ends before it starts, expected `lo <= hi`",
+                        index.text
+                    ),
+                ));
             }
             ranges.push(IndexRange { index, lo, hi, span });
-            if self.peek() != Kind::Sign(Sign::Comma) {
+            if self.peek() != Kind::Comma {
                 return Ok(ranges);
             }
         }
     }
 
-    fn bound(&mut self) -> Result<i64> {
-        let negative = self.eat(Sign::Minus);
-        let Kind::Int(value) = self.peek() else {
-            return Err(self.expected("an integer; the ends of a range are integer literals, as in `-1:9`"));
+    fn bound(&mut self) -> Parsed<i64> {
+        let is_negative = self.eat(Kind::Minus);
+        let Token { kind: Kind::Int, value, .. } = self.token() else {
+            return Err(
+                self.expected(format_args!("an integer; the ends of a range are integer literals, as in `-1:9`"))
+            );
         };
-        self.advance();
-        Ok(if negative { -i64::from(value) } else { i64::from(value) })
+        self.at += 1;
+        Ok(if is_negative { -value as i64 } else { value as i64 })
     }
 
     /// A name that is not reserved.
-    fn name(&mut self, expected: &str) -> Result<Name> {
-        match self.word() {
-            Some(Word::Free) => {}
-            Some(Word::Where | Word::In) | None => return Err(self.expected(expected)),
-            Some(_) => {
-                let word = quote(self.text, self.token().span);
-                return Err(self.fail(format!("found {word}, which is reserved, expected {expected}")));
+    fn name(&mut self, expected: &str) -> Parsed<Name> {
+        let Token { kind, span, .. } = self.token();
+        let text = self.text_of(span);
+        match kind {
+            Kind::Free => {
+                self.at += 1;
+                Ok(Name { text: text.to_owned(), span })
+            }
+            Kind::Where | Kind::In => Err(self.expected(format_args!("{expected}"))),
+            _ if !kind.is_word() => Err(self.expected(format_args!("{expected}"))),
+            _ => {
+                let start = span.start;
+                Err(self.fail(start, format_args!("found `{text}`, which is reserved, expected {expected}")))
             }
         }
-        let span = self.token().span;
-        self.advance();
-        Ok(Name { text: self.text_of(span).to_owned(), span })
     }
 
-    /// `[...]` behind a node, with the height of the highest.
-    fn positions(&mut self) -> Result<(Vec<Expr>, u32)> {
-        let (positions, height) = self.list(Sign::BracketClose)?;
+    /// `[...]` behind a node.
+    fn positions(&mut self) -> Parsed<Vec<Expr>> {
+        let positions = self.list(Kind::BracketClose)?;
         match positions.get(MAX_RANK) {
-            Some(ninth) => Err(self.rank_error(ninth.span)),
-            None => Ok((positions, height)),
+            Some(ninth) => Err(self.rank_error(ninth.span.start)),
+            None => Ok(positions),
         }
     }
 
-    fn rank_error(&self, ninth: Span) -> Error {
-        syntax_error(self.text, ninth, "found a ninth axis; nodes have at most 8: flatten some of them".to_owned())
+    fn rank_error(&mut self, ninth: u32) -> Failed {
+        self.fail(ninth, format_args!("found a ninth axis; nodes have at most 8: flatten some of them"))
     }
 
     fn token(&self) -> Token {
-        self.tokens[self.at.min(self.tokens.len() - 1)]
+        self.token_at(self.at)
+    }
+
+    fn token_at(&self, at: usize) -> Token {
+        self.tokens.get(at).copied().unwrap_or_default()
     }
 
     fn peek(&self) -> Kind {
         self.token().kind
     }
 
-    fn peek_at(&self, offset: usize) -> Kind {
-        self.tokens.get(self.at + offset).map_or(Kind::End, |token| token.kind)
-    }
-
-    /// What the next token is as a word.
-    fn word(&self) -> Option<Word> {
-        let token = self.token();
-        (token.kind == Kind::Word).then(|| Word::of(self.text_of(token.span)))
-    }
-
-    fn text_of(&self, span: Span) -> &str {
+    fn text_of(&self, span: Span) -> &'a str {
         self.text.get(span.start as usize..span.end as usize).unwrap_or("")
     }
 
-    fn advance(&mut self) {
-        self.at += 1;
-    }
-
-    fn eat(&mut self, sign: Sign) -> bool {
-        let is_next = self.peek() == Kind::Sign(sign);
+    fn eat(&mut self, kind: Kind) -> bool {
+        let is_next = self.peek() == kind;
         self.at += usize::from(is_next);
         is_next
     }
 
     /// From there to behind the last token that was read.
-    fn since(&self, start: Span) -> Span {
-        let last = self.at.checked_sub(1).and_then(|last| self.tokens.get(last));
-        Span { start: start.start, end: last.map_or(start.end, |token| token.span.end) }
+    fn since(&self, start: u32) -> Span {
+        Span { start, end: self.token_at(self.at.wrapping_sub(1)).span.end }
     }
 
     /// The bracket that closes the one at `open`.
-    fn close(&mut self, open: Span, expected: &str, close: Sign) -> Result<()> {
+    fn close(&mut self, open: u32, close: Kind) -> Parsed<()> {
+        self.close_list(open, close, "`,` or ")
+    }
+
+    /// The same, where something else than the bracket may stand.
+    fn close_list(&mut self, open: u32, close: Kind, or: &str) -> Parsed<()> {
         if self.eat(close) {
             return Ok(());
         }
-        let (line, column) = position(self.text, open.start as usize);
-        let expected = format!("{expected} for the bracket at {line}:{column}");
-        let between = Span { start: self.since(open).end, end: self.token().span.start };
-        if self.text_of(between).contains('\n') {
+        let (line, column) = position(self.text, open as usize);
+        let sign = if close == Kind::ParenClose { ')' } else { ']' };
+        let token = self.token();
+        let between = Span { start: self.since(open).end, end: token.span.start };
+        let is_behind = self.text_of(between).contains('\n');
+        let remedy = match token.kind {
             // What the next line starts with is innocent.
-            return Err(syntax_error(self.text, between, format!("found the end of the line, expected {expected}")));
-        }
-        let remedy = match self.peek() {
-            Kind::Sign(Sign::Colon) if close == Sign::BracketClose => {
+            _ if is_behind => "",
+            Kind::Colon if close == Kind::BracketClose => {
                 "; there are no slices: name an index, and give its range with `where`"
             }
             _ => self.operator_remedy(),
         };
-        Err(self.expected(&format!("{expected}{remedy}")))
+        let found = if is_behind { "the end of the line" } else { &self.found() };
+        let start = if is_behind { between.start } else { token.span.start };
+        Err(self.fail(
+            start,
+            format_args!("found {found}, expected {or}`{sign}` for the bracket at {line}:{column}{remedy}"),
+        ))
     }
 
-    fn fail(&self, message: String) -> Error {
-        syntax_error(self.text, self.token().span, message)
+    #[cold]
+    fn fail(&mut self, at: u32, message: Arguments<'_>) -> Failed {
+        self.error = Some(syntax_error(self.text, at, message.to_string()));
+        Failed
+    }
+
+    /// What stands here, in words.
+    fn found(&self) -> String {
+        let Token { kind, span, .. } = self.token();
+        match kind {
+            Kind::LineEnd => "the end of the line".to_owned(),
+            Kind::End => "the end of the program".to_owned(),
+            _ => quote(self.text_of(span)),
+        }
     }
 
     /// The next token is not what must stand there.
-    fn expected(&self, expected: &str) -> Error {
-        let found = match self.peek() {
-            Kind::LineEnd => "the end of the line".to_owned(),
-            Kind::End => "the end of the program".to_owned(),
-            _ => quote(self.text, self.token().span),
-        };
-        self.fail(format!("found {found}, expected {expected}"))
+    #[cold]
+    fn expected(&mut self, expected: Arguments<'_>) -> Failed {
+        let (found, at) = (self.found(), self.token().span.start);
+        self.fail(at, format_args!("found {found}, expected {expected}"))
     }
 
     /// What should start a statement.
     fn start_remedy(&self) -> &'static str {
-        const TARGET: &str = "a statement `name[index, ...] = expression` or a declaration `name: dtype[extents]`";
         match self.peek() {
-            Kind::Sign(Sign::Slash) if self.peek_at(1) == Kind::Sign(Sign::Slash) => {
-                "a statement; a comment starts with `#`"
-            }
-            Kind::Sign(Sign::ParenClose | Sign::BracketClose) => "a statement; no bracket is open here",
-            Kind::Sign(_) if self.at > 0 => {
+            Kind::Slash if self.token_at(self.at + 1).kind == Kind::Slash => "a statement; a comment starts with `#`",
+            kind if kind.is_closing() => "a statement; no bracket is open here",
+            kind if kind.is_sign() && self.at > 0 => {
                 "a statement; to go on with the line before, end that line with the operator"
             }
-            Kind::Word if self.word() == Some(Word::Where) => {
-                "a statement; `where` stands on the line on which its statement ends"
-            }
+            Kind::Where => "a statement; `where` stands on the line on which its statement ends",
             Kind::Static => "a statement; a static index is given when the routine is run, and cannot be assigned",
-            Kind::Word => "the name of a node",
-            _ => TARGET,
+            kind if kind.is_word() => "the name of a node",
+            _ => "a statement `name[index, ...] = expression` or a declaration `name: dtype[extents]`",
         }
     }
 
     fn assign_remedy(&self) -> &'static str {
-        let before_equal = self.peek_at(1) == Kind::Sign(Sign::Equal);
-        match self.peek() {
-            Kind::Sign(Sign::EqualEqual) => "an assignment operator; did you mean `=`?",
-            Kind::Sign(Sign::Minus) if before_equal => "an assignment operator; subtract with `+= -(...)`",
-            Kind::Sign(Sign::Slash) if before_equal => "an assignment operator; divide with `*= 1.0 / (...)`",
-            Kind::Sign(Sign::Plus | Sign::Star) if before_equal => {
-                "an assignment operator; `+=` and `*=` are written without a space"
-            }
-            Kind::Word if matches!(self.text_of(self.token().span), "max" | "min") => {
-                "an assignment operator; `max=` and `min=` are written without a space"
-            }
-            Kind::Sign(Sign::BracketOpen) => "an assignment operator; all indices stand in one bracket, `x[i, j]`",
-            _ => "an assignment operator: `=`, `+=`, `*=`, `max=`, `min=`, or with `!`, as in `+=!`",
-        }
+        const BEFORE_EQUAL: &str = "-\t; subtract with `+= -(...)`
+/\t; divide with `*= 1.0 / (...)`
++ *\t; `+=` and `*=` are written without a space";
+        const REMEDIES: &str = "==\t; did you mean `=`?
+[\t; all indices stand in one bracket, `x[i, j]`
+max min\t; `max=` and `min=` are written without a space";
+        let found = self.text_of(self.token().span);
+        let is_before_equal = self.token_at(self.at + 1).kind == Kind::Equal;
+        is_before_equal
+            .then(|| text_for(BEFORE_EQUAL, found))
+            .flatten()
+            .or_else(|| text_for(REMEDIES, found))
+            .unwrap_or(": `=`, `+=`, `*=`, `max=`, `min=`, or with `!`, as in `+=!`")
     }
 
-    fn after_item(&self, item: Option<&Item>) -> Error {
+    fn after_item(&mut self, item: &Item) -> Failed {
         match item {
-            Some(Item::Declaration(_)) => {
-                self.expected("the end of the line or `;`; a declaration is `name: dtype[extents]` and has no value")
-            }
-            Some(Item::Statement(statement)) if !statement.ranges.is_empty() => {
-                self.expected("`,` and another range, the end of the line, or `;`")
+            Item::Declaration(_) => self.expected(format_args!(
+                "the end of the line or `;`; a declaration is `name: dtype[extents]` and has no value"
+            )),
+            Item::Statement(statement) if !statement.ranges.is_empty() => {
+                self.expected(format_args!("`,` and another range, the end of the line, or `;`"))
             }
             _ => {
-                let remedy = match self.peek() {
-                    Kind::Sign(Sign::ParenClose | Sign::BracketClose) => "; no bracket is open here",
-                    _ => self.operator_remedy(),
-                };
-                self.expected(&format!("an operator, `where`, the end of the line, or `;`{remedy}"))
+                let remedy =
+                    if self.peek().is_closing() { "; no bracket is open here" } else { self.operator_remedy() };
+                self.expected(format_args!("an operator, `where`, the end of the line, or `;`{remedy}"))
             }
         }
     }
