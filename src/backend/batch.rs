@@ -11,7 +11,7 @@ use crate::device::Device;
 use crate::driver::Driver;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::node::{NodeId, TensorNode};
+use crate::node::{MemoryMode, NodeId, TensorNode};
 use crate::sorted_map::SortedMap;
 use crate::wgsl::spec::KernelTensor;
 
@@ -40,7 +40,10 @@ impl<D: Driver> Context<D> {
         let mut seen: SortedMap<NodeId, ()> = SortedMap::new();
         for code in codes {
             self.check_device(code).and_then(|()| check_merge_input(self, code)).map_err(named(code))?;
-            let has = |node: &TensorNode| self.ctx_buffers().contains(node) || seen.contains_key(&node.id());
+            let has = |node: &TensorNode| {
+                let is_local = node.mode() == MemoryMode::Local;
+                seen.contains_key(&node.id()) || !is_local && self.ctx_buffers().contains(node)
+            };
             let missing = code.nodes().missing(has).map_err(named(code))?;
             for node in missing.iter().filter_map(|&position| code.nodes().at(position)) {
                 seen.insert(node.node().id(), ());

@@ -231,7 +231,8 @@ impl CodeNodes {
         if let Some(plan) = last_link.as_ref().filter(|plan| plan.buffers.is_same(buffers)) {
             return Ok(plan.clone());
         }
-        let missing = self.missing(|node| buffers.contains(node))?;
+        // Local nodes are those of the link, whatever a context was made with by hand.
+        let missing = self.missing(|node| node.mode() != MemoryMode::Local && buffers.contains(node))?;
         let alike = last_link.as_ref().filter(|plan| *plan.missing == *missing);
         let (missing, delta) = match alike {
             Some(plan) => (plan.missing.clone(), plan.delta.clone()),

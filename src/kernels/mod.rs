@@ -44,7 +44,8 @@ fn check_apart(src: (&TensorNode, u64, u64), dst: (&TensorNode, u64, u64)) -> Re
         (start, start.saturating_add(len))
     };
     let (from, to) = (range(src), range(dst));
-    if src.0 == dst.0 || src.0.root() != dst.0.root() || from.1 <= to.0 || to.1 <= from.0 {
+    let is_empty = from.0 == from.1 || to.0 == to.1;
+    if src.0 == dst.0 || src.0.root() != dst.0.root() || is_empty || from.1 <= to.0 || to.1 <= from.0 {
         return Ok(());
     }
     Err(overlap(src.0, dst.0))

@@ -9,11 +9,12 @@ mod random;
 mod work;
 
 use wgslab::{
-    Block, Context, CtxBuffers, Device, Driver, Error, ErrorKind, Landing, PoolId, Routine, Span, TensorNode,
-    free_pool, host,
+    Block, Code, Context, CtxBuffers, Device, Driver, Error, ErrorKind, Landing, MemoryMode, PoolId, Routine, Span,
+    TensorNode, free_pool, host,
 };
 
 pub use draw::{KINDS, make_op};
+pub use kernels::Kernel;
 pub use random::{Random, make_nodes};
 
 use super::blocks::{read_block, write_block};
@@ -72,19 +73,15 @@ pub enum Op {
     },
     Link {
         context: usize,
-        from: usize,
-        to: usize,
-        in_place: bool,
+        kernel: Kernel,
     },
     LinkBatch {
         context: usize,
-        kernels: Vec<(usize, usize, bool)>,
+        kernels: Vec<Kernel>,
     },
     Forecast {
         context: usize,
-        from: usize,
-        to: usize,
-        in_place: bool,
+        kernel: Kernel,
     },
     Merge {
         context: usize,
@@ -205,6 +202,21 @@ pub enum Op {
     Look,
 }
 
+impl Op {
+    /// What a step is counted as.
+    pub fn kind(&self, nodes: &[TensorNode]) -> String {
+        let has_local = |kernel: &Kernel| {
+            [Some(kernel.to()), kernel.from()].into_iter().flatten().any(|node| nodes[node].mode() == MemoryMode::Local)
+        };
+        match self {
+            Op::Link { kernel, .. } if has_local(kernel) => "Link, local".to_owned(),
+            Op::Link { kernel, .. } => format!("Link {kernel}"),
+            Op::LinkBatch { kernels, .. } if kernels.iter().any(has_local) => "LinkBatch, local".to_owned(),
+            _ => format!("{self:?}").split([' ', '{']).next().unwrap_or_default().to_owned(),
+        }
+    }
+}
+
 /// The devices of one driver that programs run on, with one of the host driver.
 #[derive(Debug)]
 pub struct Devices<D: Driver> {
@@ -220,6 +232,10 @@ pub struct World<'a, D: Driver> {
     pub routines: Vec<Option<Routine<D>>>,
     /// Made by hand: index of the device, and id.
     pub pools: Vec<(usize, PoolId)>,
+    /// Routines that write local nodes which others read.
+    makers: Vec<usize>,
+    /// Compiled once, so that they are linked again and again: by device.
+    codes: Vec<(usize, Kernel, Code<D>)>,
 }
 
 /// What a step gave: a value that says everything, or the kind and text of the error, without the device's name.
@@ -228,7 +244,7 @@ pub type Outcome = Result<String, String>;
 impl<'a, D: Driver> World<'a, D> {
     pub fn new(devices: &'a Devices<D>) -> Self {
         let contexts = devices.both.iter().map(Context::root).collect();
-        Self { devices, contexts, routines: Vec::new(), pools: Vec::new() }
+        Self { devices, contexts, routines: Vec::new(), pools: Vec::new(), makers: Vec::new(), codes: Vec::new() }
     }
 
     fn context(&self, index: usize) -> &Context<D> {
@@ -286,13 +302,9 @@ impl<'a, D: Driver> World<'a, D> {
                 self.context(*context).copy_bytes(from, *from_start, to, *to_start, *len)?;
                 Ok(String::new())
             }
-            Op::Link { context, from, to, in_place } => {
-                self.link(*context, &nodes[*from], &nodes[*to], *in_place).await
-            }
+            Op::Link { context, kernel } => self.link(*context, kernel, nodes).await,
             Op::LinkBatch { context, kernels } => self.link_batch(*context, kernels, nodes).await,
-            Op::Forecast { context, from, to, in_place } => {
-                self.forecast(*context, &nodes[*from], &nodes[*to], *in_place).await
-            }
+            Op::Forecast { context, kernel } => self.forecast(*context, kernel, nodes).await,
             Op::Merge { context, node } => self.merge(*context, &nodes[*node]).await,
             Op::Transfer { context, node, source, into } => self.transfer(*context, &nodes[*node], *source, *into),
             Op::InitFromDevice { context, node, source } => {
@@ -331,6 +343,10 @@ impl<'a, D: Driver> World<'a, D> {
             Op::Run { routine, amount } => self.run(*routine, *amount),
             Op::Sequence { routines, times } => self.sequence(routines, *times),
             Op::Drop { routine } => {
+                if self.makers.contains(routine) {
+                    // Others would read from a local node what it never wrote there.
+                    return Ok("no: others read what it makes".to_owned());
+                }
                 let dropped = self.routines.get_mut(*routine).and_then(Option::take);
                 Ok(format!("{}", dropped.is_some()))
             }

@@ -5,6 +5,7 @@
 //! What is alive is found by marking, not by counting references.
 
 mod blocks;
+mod kernels;
 mod lines;
 mod memory;
 mod moves;
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 
 use wgslab::{DType, Landing, MemoryMode, TensorNode};
 
-use super::model::Op;
+use super::model::{Kernel, Op};
 use memory::Memory;
 
 /// A refusal: its code, and what the message must say; one of several where the step is wrong in several ways.
@@ -37,6 +38,11 @@ impl Refusal {
         self
     }
 
+    /// Whether there is no other reason.
+    pub fn is_only(&self, code: &str) -> bool {
+        self.reasons.iter().all(|(known, _)| *known == code)
+    }
+
     /// Whether an error is one of those, given as `code: text`.
     pub fn is(&self, error: &str) -> bool {
         self.reasons.iter().any(|(code, about)| error.starts_with(&format!("{code}: ")) && error.contains(about))
@@ -55,6 +61,7 @@ struct Node {
     element: u64,
     len: u64,
     constant: bool,
+    mode: MemoryMode,
     dtype: DType,
     /// Index of what it is a view of, and the first element there.
     base: Option<(usize, u64)>,
@@ -101,10 +108,13 @@ struct Touch {
     writes: Vec<usize>,
 }
 
+/// Where the local nodes of one link are.
+type Scratch = BTreeMap<usize, Place>;
+
 #[derive(Clone, Debug)]
 enum Work {
-    /// `to = from + amount`, with `to` added where it is read; `from` is the merge buffer where it is merged.
-    Kernel { from: (usize, Place), to: (usize, Place), adds: bool, merged: bool },
+    /// `from` is the merge buffer where it is merged.
+    Kernel { kernel: Kernel, from: Option<(usize, Place)>, to: (usize, Place), merged: bool },
     /// `into` is `None` for the merge buffer.
     Copy { node: usize, from: Place, into: Option<Place> },
 }
@@ -129,6 +139,8 @@ pub struct Oracle {
     handles: Vec<usize>,
     jobs: Vec<Job>,
     pools: Vec<(usize, u32)>,
+    /// Routines that write local nodes which others read; they are never dropped.
+    makers: Vec<usize>,
 }
 
 impl Oracle {
@@ -145,6 +157,7 @@ impl Oracle {
             },
             len: u64::from(node.shape()[0]),
             constant: node.mode() == MemoryMode::Constant,
+            mode: node.mode(),
             dtype: node.dtype(),
             base: node.base().map(|(base, start)| (index_of(base), start)),
         };
@@ -155,6 +168,7 @@ impl Oracle {
             handles: vec![0, 1],
             jobs: Vec::new(),
             pools: Vec::new(),
+            makers: Vec::new(),
         }
     }
 
@@ -224,11 +238,9 @@ impl Oracle {
                 self.memories[device].copy(source.at(*from_start), target.at(*to_start), *len)?;
                 Ok(String::new())
             }
-            Op::Link { context, from, to, in_place } => self.link(self.handle(*context), (*from, *to), *in_place),
+            Op::Link { context, kernel } => self.link(self.handle(*context), kernel),
             Op::LinkBatch { context, kernels } => self.link_batch(self.handle(*context), kernels),
-            Op::Forecast { context, from, to, in_place } => {
-                self.forecast(self.handle(*context), (*from, *to), *in_place)
-            }
+            Op::Forecast { context, kernel } => self.forecast(self.handle(*context), kernel),
             Op::Merge { context, node } => self.merge(self.handle(*context), *node),
             Op::Transfer { context, node, source, into } => {
                 let (to, from) = (self.handle(*context), self.handle(*source));
@@ -247,6 +259,7 @@ impl Oracle {
                 self.place(source, *node)?;
                 self.init_from(self.handle(*context), *node, |oracle| oracle.bytes(source, *node))
             }
+            Op::FromForeign { node, .. } if self.is_unkept(*node) => refuse("unsupported", &self.nodes[*node].name),
             Op::FromForeign { context, node, bytes, into } => match into {
                 Some(into) => self.copy_from(self.handle(*context), *node, *into, |_| Ok(bytes.clone())),
                 None => self.init_from(self.handle(*context), *node, |_| Ok(bytes.clone())),
@@ -272,6 +285,7 @@ impl Oracle {
                 _ => Ok("no routine".to_owned()),
             },
             Op::Sequence { routines, times } => self.sequence(routines, *times),
+            Op::Drop { routine } if self.makers.contains(routine) => Ok("no: others read what it makes".to_owned()),
             Op::Drop { routine } => {
                 let was = self.jobs.get(*routine).is_some_and(|job| job.alive);
                 if was {
@@ -300,6 +314,7 @@ impl Oracle {
                 let Some(place) = line.places.get(node) else { return Ok("no place".to_owned()) };
                 self.memories[line.device].free(place.pool).map(|()| String::new())
             }
+            Op::Place { node, .. } if self.is_unkept(*node) => Ok("no place".to_owned()),
             Op::Place { context, node, pool, offset } => {
                 let of = self.handle(*context);
                 let found = self.by_hand(*pool).filter(|(device, _)| *device == self.lines[of].device);

@@ -127,3 +127,26 @@ fn what_has_no_place_in_a_context_is_refused_with_the_remedy() {
     drop(root);
     assert_eq!(device.report().pools.len(), 0, "refusals leave nothing behind");
 }
+
+#[test]
+fn a_link_has_local_nodes_of_its_own_also_where_a_context_was_made_with_one_by_hand() {
+    let device = open();
+    let (x, l, y) = (ints("x", 4), local("l", 4), ints("y", 4));
+    let root = Context::root(&device).init_from_host(&x, &[1; 4]).unwrap();
+    let mut buffers = root.ctx_buffers().clone();
+    buffers.insert(l.clone(), root.loc(&x).unwrap());
+    let by_hand = root.child().ctx_buffers(buffers).build();
+    let compile = |spec: KernelSpec| pollster::block_on(device.compile(spec)).unwrap();
+    let (first, second) = (compile(add_one("first", &x, &l)), compile(add_one("second", &l, &y)));
+    assert_eq!(pollster::block_on(by_hand.link(&second)).unwrap_err().kind(), ErrorKind::UnknownNode);
+    assert_eq!(pollster::block_on(by_hand.link_batch(&[&second])).unwrap_err().kind(), ErrorKind::UnknownNode);
+    let routines = pollster::block_on(by_hand.link_batch(&[&first, &second])).unwrap();
+    routines.iter().for_each(|routine| drop(routine.run().unwrap()));
+    let last = routines[1].context();
+    assert_eq!(
+        pollster::block_on(last.to_host::<i32>(&x)).unwrap(),
+        [1; 4],
+        "what the context calls local is not written"
+    );
+    assert_eq!(pollster::block_on(last.to_host::<i32>(&y)).unwrap(), [3; 4]);
+}

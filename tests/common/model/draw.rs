@@ -1,11 +1,11 @@
 //! Steps by chance.
 
-use wgslab::{Landing, Span, TensorNode};
+use wgslab::{DType, Landing, MemoryMode, Span, TensorNode};
 
-use super::{Op, Random};
+use super::{Kernel, Op, Random};
 
 /// How many numbers `make_op` tells apart.
-pub const KINDS: u64 = 72;
+pub const KINDS: u64 = 84;
 
 /// The next step, of the kind with that number, of a program with so many contexts and routines.
 pub fn make_op(random: &mut Random, kind: u64, nodes: &[TensorNode], contexts: usize, routines: usize) -> Op {
@@ -41,15 +41,17 @@ pub fn make_op(random: &mut Random, kind: u64, nodes: &[TensorNode], contexts: u
             let from_start = random.below(nodes[from].size_bytes() + 1);
             Op::Copy { context, from, from_start, to: node, to_start: start, len: random.below(size + 1) }
         }
-        27..=31 => Op::Link { context, from: random.index(nodes.len()), to: node, in_place: random.below(3) == 0 },
-        32 => {
-            let kernel =
-                |random: &mut Random| (random.index(nodes.len()), random.index(nodes.len()), random.below(3) == 0);
-            Op::LinkBatch { context, kernels: (0..1 + random.index(3)).map(|_| kernel(random)).collect() }
+        27..=31 => Op::Link { context, kernel: kernel(random, nodes, Form::Add) },
+        72 => Op::Link { context, kernel: kernel(random, nodes, Form::Fill) },
+        73..=74 => Op::Link { context, kernel: kernel(random, nodes, Form::Cast) },
+        75 => Op::Link { context, kernel: kernel(random, nodes, Form::Strided) },
+        32 | 76..=79 => Op::LinkBatch { context, kernels: batch(random, nodes) },
+        33 => {
+            let form = any_form(random);
+            Op::Forecast { context, kernel: kernel(random, nodes, form) }
         }
-        33 => Op::Forecast { context, from: random.index(nodes.len()), to: node, in_place: random.below(3) == 0 },
-        34..=35 => Op::Merge { context, node },
-        36..=37 => Op::Transfer { context, node, source, into: Landing::MergeBuffer },
+        34..=35 | 80 => Op::Merge { context, node },
+        36..=37 | 81 => Op::Transfer { context, node, source, into: Landing::MergeBuffer },
         38 => Op::Transfer { context, node, source, into: Landing::Node },
         39 => Op::InitFromDevice { context, node, source },
         40..=41 => Op::CopyFrom { context, node, source, into: landing(random) },
@@ -59,10 +61,14 @@ pub fn make_op(random: &mut Random, kind: u64, nodes: &[TensorNode], contexts: u
             Op::FromForeign { context, node, bytes: random.bytes(size), into }
         }
         44 => Op::ToForeign { context, node },
-        45..=49 => Op::Run { routine: recent(random, routines), amount: amount(random) },
-        50 => {
-            let steps = 1 + random.index(3);
-            let routines = (0..steps).map(|_| (recent(random, routines), amount(random))).collect();
+        45..=49 | 82 => Op::Run { routine: recent(random, routines), amount: amount(random) },
+        50 | 83 => {
+            let steps = 1 + random.index(4);
+            let first = recent(random, routines);
+            // Those of a batch stand one behind the other.
+            let is_row = random.below(2) == 0;
+            let step = |at, random: &mut Random| if is_row { first + at } else { recent(random, routines) };
+            let routines = (0..steps).map(|at| (step(at, random), amount(random))).collect();
             Op::Sequence { routines, times: random.below(3) as u32 }
         }
         51 => Op::Drop { routine: random.index(routines) },
@@ -90,21 +96,90 @@ pub fn make_op(random: &mut Random, kind: u64, nodes: &[TensorNode], contexts: u
         67..=69 => {
             let to = if random.below(3) == 0 { node } else { random.index(nodes.len()) };
             let from_span = span(random, &nodes[node]);
-            let mut to_span = span(random, &nodes[to]);
-            if random.below(8) > 0 {
-                // As many, as close together as they must be to fit.
-                let len = nodes[to].shape()[0];
-                to_span.extent = from_span.extent;
-                while to_span.step > 1 && to_span.start + to_span.step * to_span.extent > len {
-                    to_span.step -= 1;
-                }
-                to_span.start = to_span.start.min(len.saturating_sub(to_span.extent));
-            }
+            let to_span = span_like(random, from_span, &nodes[to]);
             Op::CopyBlock { context, from: node, from_span, to, to_span }
         }
         70..=71 => Op::Compact,
         _ => [Op::Look, Op::Trim][random.index(2)].clone(),
     }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Add,
+    Fill,
+    Cast,
+    Strided,
+}
+
+fn any_form(random: &mut Random) -> Form {
+    [Form::Add, Form::Fill, Form::Cast, Form::Strided][random.index(4)]
+}
+
+fn kernel(random: &mut Random, nodes: &[TensorNode], form: Form) -> Kernel {
+    let (from, to) = (random.index(nodes.len()), random.index(nodes.len()));
+    between(random, nodes, form, (from, to))
+}
+
+fn between(random: &mut Random, nodes: &[TensorNode], form: Form, (from, to): (usize, usize)) -> Kernel {
+    match form {
+        Form::Add => Kernel::Add { from, to, in_place: random.below(3) == 0 },
+        Form::Fill => Kernel::Fill { to },
+        Form::Cast => Kernel::Cast { from, to },
+        Form::Strided => {
+            let from_span = span(random, &nodes[from]);
+            Kernel::Strided { from, from_span, to, to_span: span_like(random, from_span, &nodes[to]) }
+        }
+    }
+}
+
+/// A form of kernel that nodes admit, most of the time.
+fn fitting(random: &mut Random, from: &TensorNode, to: &TensorNode) -> Form {
+    let is_alike = from.dtype() == to.dtype() && from.dtype() != DType::F16;
+    let is_as_long = from.shape() == to.shape() && (is_alike || from.dtype() != to.dtype());
+    let wanted = any_form(random);
+    let fits = match wanted {
+        Form::Add | Form::Strided => is_alike,
+        Form::Cast => is_as_long,
+        Form::Fill => true,
+    };
+    match (fits || random.below(16) == 0, is_alike, is_as_long) {
+        (true, ..) => wanted,
+        (_, true, _) => Form::Add,
+        (_, _, true) => Form::Cast,
+        _ => Form::Fill,
+    }
+}
+
+/// Kernels one behind the other; by way of local nodes, where there are some.
+fn batch(random: &mut Random, nodes: &[TensorNode]) -> Vec<Kernel> {
+    let is_local = |&node: &usize| nodes[node].mode() == MemoryMode::Local && nodes[node].base().is_none();
+    let locals: Vec<usize> = (0..nodes.len()).filter(is_local).collect();
+    let by_way = if locals.is_empty() || random.below(4) == 0 { 0 } else { 1 + random.index(4) };
+    let mut kernels = Vec::new();
+    let mut from = random.index(nodes.len());
+    for step in 0..=by_way.max(random.index(3)) {
+        let to = if step < by_way { locals[random.index(locals.len())] } else { random.index(nodes.len()) };
+        let form = fitting(random, &nodes[from], &nodes[to]);
+        kernels.push(between(random, nodes, form, (from, to)));
+        from = if step < by_way { to } else { random.index(nodes.len()) };
+    }
+    kernels
+}
+
+/// A stepped part of a node with as many elements as another, most of the time.
+fn span_like(random: &mut Random, other: Span, node: &TensorNode) -> Span {
+    let mut span = span(random, node);
+    if random.below(8) > 0 {
+        // As many, as close together as they must be to fit.
+        let len = node.shape()[0];
+        span.extent = other.extent;
+        while span.step > 1 && span.start + span.step * span.extent > len {
+            span.step -= 1;
+        }
+        span.start = span.start.min(len.saturating_sub(span.extent));
+    }
+    span
 }
 
 /// A stepped part of a node; now and then one that does not fit.

@@ -1,8 +1,8 @@
 //! Steps that move bytes, and what a world shows.
 
 use wgslab::{
-    BufferLoc, Context, Device, Driver, Error, ErrorKind, Landing, MemoryReport, PoolId, TensorNode, alloc_pool,
-    free_pool, host, memset_zero,
+    BufferLoc, Context, Device, Driver, Error, ErrorKind, Landing, MemoryMode, MemoryReport, PoolId, TensorNode,
+    alloc_pool, free_pool, host, memset_zero,
 };
 
 use super::{Devices, World, places};
@@ -123,6 +123,9 @@ impl<D: Driver> World<'_, D> {
         pool: usize,
         offset: u64,
     ) -> Result<String, Error> {
+        if !matches!(node.mode(), MemoryMode::OnDevice | MemoryMode::Constant) {
+            return Ok("no place".to_owned());
+        }
         let context = self.context(context);
         let found = self.pool(pool).filter(|(device, _)| self.devices.both[*device] == *context.device());
         let Some((_, pool_id)) = found else { return Ok("no pool".to_owned()) };

@@ -49,5 +49,19 @@ pub fn make_nodes(random: &mut Random) -> Vec<TensorNode> {
         };
         nodes.push(node);
     }
+    let kept = nodes.len();
+    for index in kept..kept + random.index(5) {
+        // Often as long as another, so that one can be cast to the other.
+        let len = match random.below(2) {
+            0 => nodes[random.index(kept)].shape()[0],
+            _ => LENGTHS[random.index(LENGTHS.len())],
+        };
+        let dtype = [DType::U8, DType::I32, DType::F16, DType::I32][random.index(4)];
+        let mode = if random.below(6) == 0 { MemoryMode::Virtual } else { MemoryMode::Local };
+        let node = TensorNode::with_mode(format!("l{index}"), dtype, [len], mode);
+        let view = (random.below(8) == 0).then(|| TensorNode::view(format!("w{index}"), &node, 0, [len / 2]));
+        nodes.push(node);
+        nodes.extend(view);
+    }
     nodes
 }

@@ -1,9 +1,12 @@
 //! Steps that link and run.
 
-use wgslab::{Access, Code, Context, DType, Driver, Error, Landing, Routine, Sequence, TensorNode};
+use wgslab::{
+    Access, Code, Context, DType, Driver, Error, KernelSpec, Landing, MemoryMode, Routine, Sequence, TensorNode,
+    kernels,
+};
 
 use super::World;
-use super::kernels::kernel;
+use super::kernels::{Kernel, add, uses_unwritten};
 
 /// A routine of a sequence, with its statics.
 type Step<'a, D> = (&'a Routine<D>, &'a [(&'a str, i32)]);
@@ -12,60 +15,65 @@ type Step<'a, D> = (&'a Routine<D>, &'a [(&'a str, i32)]);
 const NO_KERNEL: &str = "no kernel";
 
 impl<D: Driver> World<'_, D> {
-    /// The kernel over two nodes of a context; `None` for types that it does not know, and for nodes that overlap, which
-    /// would be a race whatever the device layer does.
-    async fn code(
-        &self,
-        context: &Context<D>,
-        (from, to): (&TensorNode, &TensorNode),
-        in_place: bool,
-    ) -> Result<Option<Code<D>>, Error> {
-        if from.dtype() != to.dtype() || from.dtype() == DType::F16 || overlap(context, from, to) {
-            return Ok(None);
+    /// The code of a kernel, compiled if it was not yet.
+    async fn code(&mut self, context: &Context<D>, kernel: &Kernel, spec: KernelSpec) -> Result<Code<D>, Error> {
+        let device = usize::from(*context.device() == self.devices.both[1]);
+        let known = self.codes.iter().find(|(of, other, _)| (*of, other) == (device, kernel));
+        if let Some((.., code)) = known {
+            return Ok(code.clone());
         }
-        let access = if in_place || from == to { Access::ReadWrite } else { Access::Write };
-        context.device().compile(kernel(from, to, access, false)).await.map(Some)
+        let code = context.device().compile(spec).await?;
+        self.codes.push((device, kernel.clone(), code.clone()));
+        Ok(code)
     }
 
     pub(super) async fn link(
         &mut self,
         context: usize,
-        from: &TensorNode,
-        to: &TensorNode,
-        in_place: bool,
+        kernel: &Kernel,
+        nodes: &[TensorNode],
     ) -> Result<String, Error> {
         let context = self.context(context).clone();
-        let Some(code) = self.code(&context, (from, to), in_place).await? else { return Ok(NO_KERNEL.to_owned()) };
+        let spec = kernel.spec(&context, nodes)?;
+        let Some(spec) = spec.filter(|_| !uses_unwritten(kernel, nodes, &[])) else { return Ok(NO_KERNEL.to_owned()) };
+        let code = self.code(&context, kernel, spec).await?;
         self.push_routine(context.link(&code).await?)
     }
 
     pub(super) async fn link_batch(
         &mut self,
         context: usize,
-        kernels: &[(usize, usize, bool)],
+        kernels: &[Kernel],
         nodes: &[TensorNode],
     ) -> Result<String, Error> {
         let context = self.context(context).clone();
-        let mut codes = Vec::new();
-        for &(from, to, in_place) in kernels {
-            codes.extend(self.code(&context, (&nodes[from], &nodes[to]), in_place).await?);
+        let (mut codes, mut linked, mut written) = (Vec::new(), Vec::new(), Vec::new());
+        for kernel in kernels {
+            let spec = kernel.spec(&context, nodes)?;
+            let Some(spec) = spec.filter(|_| !uses_unwritten(kernel, nodes, &written)) else { continue };
+            codes.push(self.code(&context, kernel, spec).await?);
+            linked.push(kernel);
+            written.push(kernel.to());
         }
+        let first = self.routines.len();
         let mut all = Vec::new();
         for routine in context.link_batch(&codes.iter().collect::<Vec<_>>()).await? {
             all.push(self.push_routine(routine)?);
         }
+        let is_local = |node: usize| nodes[node].mode() == MemoryMode::Local;
+        self.makers.extend((0..linked.len()).filter(|&at| is_local(linked[at].to())).map(|at| first + at));
         Ok(all.join(" | "))
     }
 
     pub(super) async fn forecast(
-        &self,
+        &mut self,
         context: usize,
-        from: &TensorNode,
-        to: &TensorNode,
-        in_place: bool,
+        kernel: &Kernel,
+        nodes: &[TensorNode],
     ) -> Result<String, Error> {
-        let context = self.context(context);
-        let Some(code) = self.code(context, (from, to), in_place).await? else { return Ok(NO_KERNEL.to_owned()) };
+        let context = self.context(context).clone();
+        let Some(spec) = kernel.spec(&context, nodes)? else { return Ok(NO_KERNEL.to_owned()) };
+        let code = self.code(&context, kernel, spec).await?;
         // What is on its way from another device is in use until it has arrived.
         for device in &self.devices.both {
             device.await_idle().await?;
@@ -75,11 +83,11 @@ impl<D: Driver> World<'_, D> {
     }
 
     pub(super) async fn merge(&mut self, context: usize, node: &TensorNode) -> Result<String, Error> {
-        if node.dtype() == DType::F16 {
+        if node.dtype() == DType::F16 || node.mode() == MemoryMode::Local {
             return Ok(NO_KERNEL.to_owned());
         }
         let context = self.context(context).clone();
-        let code = context.device().compile(kernel(node, node, Access::ReadWrite, true)).await?;
+        let code = context.device().compile(add(node, node, Access::ReadWrite, true)).await?;
         self.push_routine(context.link(&code).await?)
     }
 
@@ -97,20 +105,22 @@ impl<D: Driver> World<'_, D> {
 
     pub(super) fn run(&self, routine: usize, amount: i32) -> Result<String, Error> {
         let Some(Some(routine)) = self.routines.get(routine) else { return Ok("no routine".to_owned()) };
-        let statics: &[i32] = if routine.bindings().is_empty() { &[] } else { &[amount] };
-        routine.run_values(statics)?;
+        let statics: Vec<_> = static_of(routine, amount).into_iter().map(|(_, value)| value).collect();
+        routine.run_values(&statics)?;
         Ok(String::new())
     }
 
     pub(super) fn sequence(&self, steps: &[(usize, i32)], times: u32) -> Result<String, Error> {
-        let given: Vec<_> = steps.iter().map(|&(_, amount)| [("amount", amount)]).collect();
-        let mut recorded: Vec<Step<'_, D>> = Vec::new();
-        for (&(routine, _), given) in steps.iter().zip(&given) {
+        let mut given: Vec<(&Routine<D>, Vec<(&str, i32)>)> = Vec::new();
+        for &(routine, amount) in steps {
             let Some(Some(routine)) = self.routines.get(routine) else { return Ok("no routine".to_owned()) };
-            recorded.push((routine, if routine.bindings().is_empty() { &[] } else { given }));
+            given.push((routine, static_of(routine, amount).into_iter().collect()));
         }
+        let recorded: Vec<Step<'_, D>> = given.iter().map(|(routine, statics)| (*routine, &statics[..])).collect();
         let sequence = Sequence::record(recorded)?;
-        sequence.run_with(times, |replay, _, amount| amount + replay as i32)?;
+        // What is filled with stays.
+        let value = |replay, name: &str, value| if name == "amount" { value + replay as i32 } else { value };
+        sequence.run_with(times, value)?;
         Ok(String::new())
     }
 
@@ -125,12 +135,10 @@ impl<D: Driver> World<'_, D> {
     }
 }
 
-/// Whether two nodes of a context share a byte.
-fn overlap<D: Driver>(context: &Context<D>, from: &TensorNode, to: &TensorNode) -> bool {
-    match (context.loc(from), context.loc(to)) {
-        (Some(a), Some(b)) if from != to && a.pool_id == b.pool_id => {
-            a.offset < b.offset + to.size_bytes() && b.offset < a.offset + from.size_bytes()
-        }
-        _ => false,
+/// The static of a routine, which is a copy or has one: what to add, or the bits to fill with.
+fn static_of<D: Driver>(routine: &Routine<D>, amount: i32) -> Option<(&'static str, i32)> {
+    match routine.bindings().first()?.as_str() {
+        "bits" => Some(("bits", kernels::fill_bits(routine.outputs()[0].dtype(), f64::from(amount)))),
+        _ => Some(("amount", amount)),
     }
 }

@@ -8,7 +8,7 @@ use super::{Oracle, Refusal, refuse};
 
 impl Oracle {
     /// The bytes from the first element of a span to the last, relative to the node, and each element relative to those.
-    fn span(&self, node: usize, span: Span) -> Result<(Range<u64>, Vec<Range<usize>>), Refusal> {
+    pub(super) fn span(&self, node: usize, span: Span) -> Result<(Range<u64>, Vec<Range<usize>>), Refusal> {
         let facts = &self.nodes[node];
         let indices: Vec<u64> =
             (0..u64::from(span.extent)).map(|k| u64::from(span.start) + k * u64::from(span.step)).collect();

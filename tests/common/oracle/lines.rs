@@ -2,60 +2,57 @@
 
 use wgslab::DType;
 
-use super::{Job, Oracle, Place, Refusal, Touch, Work, refuse};
+use super::kernels::add;
+use super::{Job, Oracle, Place, Refusal, Scratch, Touch, Work, refuse};
+use crate::common::model::Kernel;
 
 const MERGE: Place = Place { pool: 0, offset: 0 };
 
 impl Oracle {
-    /// Whether there is a kernel over those nodes of a context: not for types that it does not know, nor for nodes that
-    /// share a byte.
-    fn has_kernel(&self, line: usize, from: usize, to: usize) -> bool {
-        let (a, b) = (&self.nodes[from], &self.nodes[to]);
-        let places = &self.lines[line].places;
-        let overlap = match (places.get(&from), places.get(&to)) {
-            (Some(p), Some(q)) if from != to && p.pool == q.pool => {
-                p.offset < q.offset + b.size() && q.offset < p.offset + a.size()
-            }
-            _ => false,
-        };
-        a.dtype == b.dtype && a.dtype != DType::F16 && !overlap
-    }
-
     /// Adds what linking a kernel would create.
-    fn missing(
-        &self,
-        line: usize,
-        (from, to): (usize, usize),
-        adds: bool,
-        new: &mut Vec<usize>,
-    ) -> Result<(), Refusal> {
+    fn missing(&self, line: usize, kernel: &Kernel, new: &mut Vec<usize>) -> Result<(), Refusal> {
         let mut refusal = Refusal::default();
+        let to = kernel.to();
         if self.nodes[to].constant {
             refusal.add("kernel-interface", &self.nodes[to].name);
         }
-        for (node, reads) in [(from, true), (to, adds)] {
-            if self.lines[line].places.contains_key(&node) || new.contains(&node) {
+        let reads = kernel.from().map(|from| (from, true));
+        let is_made = kernel.overwrites() || matches!(kernel, Kernel::Strided { .. });
+        for (node, reads) in reads.into_iter().chain([(to, !is_made)]) {
+            let facts = &self.nodes[node];
+            if facts.is_virtual() {
+                refusal.add("kernel-interface", &facts.name);
+            }
+            let is_there = self.lines[line].places.contains_key(&node) && !facts.is_local();
+            if is_there || new.contains(&node) {
                 continue;
             }
+            let is_local_view = facts.is_local() && facts.base.is_some();
+            if is_local_view {
+                refusal.add("kernel-interface", &facts.name);
+            }
             if reads {
-                refusal.add("unknown-node", &self.nodes[node].name);
-            } else {
+                refusal.add("unknown-node", &facts.name);
+            } else if !is_local_view {
                 new.push(node);
             }
         }
         refusal.or_ok()
     }
 
-    /// The kernel as work, where the pools of its nodes are there.
-    fn resolve(&self, line: usize, from: usize, to: usize, adds: bool, merged: bool) -> Result<Work, Refusal> {
+    /// The kernel as work, where the pools of its nodes are there; local nodes are in `scratch`.
+    fn resolve(&self, line: usize, kernel: &Kernel, scratch: &Scratch, merged: bool) -> Result<Work, Refusal> {
         let device = self.lines[line].device;
-        let place = |node| self.lines[line].places[&node];
-        let from = (from, if merged { MERGE } else { place(from) });
-        let to = (to, place(to));
-        for (node, place) in [from, to] {
+        let place = |node: usize| match scratch.get(&node) {
+            Some(place) => *place,
+            None => self.lines[line].places[&node],
+        };
+        let from = kernel.from().map(|from| (from, if merged { MERGE } else { place(from) }));
+        let to = (kernel.to(), place(kernel.to()));
+        for (node, place) in from.into_iter().chain([to]) {
             self.memories[device].read(place, self.nodes[node].size())?;
         }
-        Ok(Work::Kernel { from, to, adds, merged })
+        Ok(Work::Kernel { kernel: kernel.clone(), from, to, merged })
     }
 
     /// The routines of a line that have not run and must before something that reads and writes those nodes.
@@ -80,77 +77,94 @@ impl Oracle {
         Job { context: child, source: None, work, waits_for, ran: false, alive: true }
     }
 
-    fn touched(&self, from: usize, to: usize, adds: bool, merged: bool) -> (Vec<usize>, Vec<usize>) {
-        let mut reads = if merged { Vec::new() } else { vec![self.root(from)] };
-        if adds {
-            reads.push(self.root(to));
-        }
-        (reads, vec![self.root(to)])
+    /// What a kernel reads and writes that others can see.
+    fn touched(&self, kernel: &Kernel, merged: bool) -> (Vec<usize>, Vec<usize>) {
+        let (to, adds) = (kernel.to(), matches!(kernel, Kernel::Add { .. }) && !kernel.overwrites());
+        let reads = kernel.from().filter(|_| !merged).into_iter().chain(adds.then_some(to));
+        let seen = |node: &usize| !self.nodes[*node].is_local();
+        let writes = Some(to).filter(seen).map(|to| self.root(to));
+        (reads.filter(seen).map(|node| self.root(node)).collect(), writes.into_iter().collect())
     }
 
-    pub(super) fn link(&mut self, of: usize, (from, to): (usize, usize), in_place: bool) -> Result<String, Refusal> {
-        if !self.has_kernel(of, from, to) {
+    pub(super) fn link(&mut self, of: usize, kernel: &Kernel) -> Result<String, Refusal> {
+        if !self.has_kernel(of, kernel)? || self.uses_unwritten(kernel, &[]) {
             return Ok("no kernel".to_owned());
         }
         self.live(of)?;
-        let adds = in_place || from == to;
         let mut new = Vec::new();
-        self.missing(of, (from, to), adds, &mut new)?;
-        self.link_into(of, &new, (from, to), adds, false)
+        self.missing(of, kernel, &mut new)?;
+        self.link_into(of, &new, kernel, false)
     }
 
     pub(super) fn merge(&mut self, of: usize, node: usize) -> Result<String, Refusal> {
-        if self.nodes[node].dtype == DType::F16 {
+        if self.nodes[node].dtype == DType::F16 || self.nodes[node].is_local() {
             return Ok("no kernel".to_owned());
         }
         self.live(of)?;
         if self.lines[of].merging != Some(node) {
             return refuse("merge-mismatch", &self.nodes[node].name);
         }
-        if self.nodes[node].constant {
+        if self.nodes[node].constant || self.nodes[node].is_virtual() {
             return refuse("kernel-interface", &self.nodes[node].name);
         }
         if !self.lines[of].places.contains_key(&node) {
             return refuse("unknown-node", &self.nodes[node].name);
         }
-        self.link_into(of, &[], (node, node), true, true)
+        self.link_into(of, &[], &Kernel::Add { from: node, to: node, in_place: true }, true)
     }
 
-    fn link_into(
-        &mut self,
-        of: usize,
-        new: &[usize],
-        (from, to): (usize, usize),
-        adds: bool,
-        merged: bool,
-    ) -> Result<String, Refusal> {
-        let child = self.extend(of, new, true)?;
-        let work = self.resolve(child, from, to, adds, merged)?;
-        let (reads, writes) = self.touched(from, to, adds, merged);
+    fn link_into(&mut self, of: usize, new: &[usize], kernel: &Kernel, merged: bool) -> Result<String, Refusal> {
+        let (child, scratch) = self.extend_for(of, new, &[kernel])?;
+        let work = self.resolve(child, kernel, &scratch, merged)?;
+        let (reads, writes) = self.touched(kernel, merged);
         let job = self.behind(of, child, work, reads, writes);
         Ok(self.keep_job(job))
     }
 
-    pub(super) fn link_batch(&mut self, of: usize, kernels: &[(usize, usize, bool)]) -> Result<String, Refusal> {
-        let kernels: Vec<_> = kernels
-            .iter()
-            .filter(|(from, to, _)| self.has_kernel(of, *from, *to))
-            .map(|&(from, to, in_place)| (from, to, in_place || from == to))
-            .collect();
+    /// A child with those new nodes, and the local ones of kernels that run one behind the other, each from the first kernel
+    /// that uses it to the last.
+    fn extend_for(&mut self, of: usize, new: &[usize], kernels: &[&Kernel]) -> Result<(usize, Scratch), Refusal> {
+        let mut locals: Vec<(usize, usize, usize)> = Vec::new();
+        for (step, kernel) in kernels.iter().enumerate() {
+            for node in kernel.from().into_iter().chain([kernel.to()]).filter(|&node| self.nodes[node].is_local()) {
+                match locals.iter_mut().find(|(known, ..)| *known == node) {
+                    Some((.., last)) => *last = step,
+                    None => locals.push((node, step, step)),
+                }
+            }
+        }
+        let kept: Vec<_> = new.iter().copied().filter(|&node| !self.nodes[node].is_local()).collect();
+        self.extend_with(of, &kept, &locals, true)
+    }
+
+    pub(super) fn link_batch(&mut self, of: usize, kernels: &[Kernel]) -> Result<String, Refusal> {
+        let (mut linked, mut written) = (Vec::new(), Vec::new());
+        for kernel in kernels {
+            if self.has_kernel(of, kernel)? && !self.uses_unwritten(kernel, &written) {
+                linked.push(kernel);
+                written.push(kernel.to());
+            }
+        }
         self.live(of)?;
         let mut new = Vec::new();
-        for &(from, to, adds) in &kernels {
-            self.missing(of, (from, to), adds, &mut new)?;
+        for kernel in &linked {
+            self.missing(of, kernel, &mut new)?;
         }
-        let shared = self.extend(of, &new, true)?;
-        let mut works = Vec::new();
-        for &(from, to, adds) in &kernels {
-            works.push(self.resolve(shared, from, to, adds, false)?);
-        }
+        let (shared, scratch) = self.extend_for(of, &new, &linked)?;
+        let works = linked.iter().map(|kernel| self.resolve(shared, kernel, &scratch, false));
+        let works = works.collect::<Result<Vec<_>, _>>()?;
+        // Whoever uses local nodes waits for those before it that do: a name that no node has.
+        let shared_bytes = usize::MAX - self.jobs.len();
         let (mut line, mut all) = (shared, Vec::new());
-        for ((from, to, adds), work) in kernels.into_iter().zip(works) {
+        for (kernel, work) in linked.into_iter().zip(works) {
             let child = self.child(line);
-            let (reads, writes) = self.touched(from, to, adds, false);
+            let (reads, mut writes) = self.touched(kernel, false);
+            if kernel.from().into_iter().chain([kernel.to()]).any(|node| self.nodes[node].is_local()) {
+                writes.push(shared_bytes);
+            }
+            if self.nodes[kernel.to()].is_local() {
+                self.makers.push(self.jobs.len());
+            }
             let job = self.behind(line, child, work, reads, writes);
             all.push(self.keep_job(job));
             line = child;
@@ -158,18 +172,17 @@ impl Oracle {
         Ok(all.join(" | "))
     }
 
-    pub(super) fn forecast(
-        &mut self,
-        of: usize,
-        (from, to): (usize, usize),
-        in_place: bool,
-    ) -> Result<String, Refusal> {
-        if !self.has_kernel(of, from, to) {
+    pub(super) fn forecast(&mut self, of: usize, kernel: &Kernel) -> Result<String, Refusal> {
+        if !self.has_kernel(of, kernel)? {
             return Ok("no kernel".to_owned());
         }
         self.live(of)?;
         let mut new = Vec::new();
-        self.missing(of, (from, to), in_place || from == to, &mut new)?;
+        // Nothing runs, so a local node may be made for whatever uses it.
+        if self.uses_unwritten(kernel, &[]) && self.nodes[kernel.to()].base.is_none() {
+            new.push(kernel.to());
+        }
+        self.missing(of, kernel, &mut new)?;
         let memory = &self.memories[self.lines[of].device];
         let (sizes, _) = memory.plan(&self.nodes, &new)?;
         let labels: Vec<_> = new.iter().map(|&node| self.nodes[node].label.clone()).collect();
@@ -195,13 +208,20 @@ impl Oracle {
         self.live(job.context)?;
         self.check_waits(&job)?;
         match job.work {
-            Work::Kernel { from: (from, from_place), to: (to, to_place), adds, merged } => {
-                if merged && self.memories[device].tenant != Some(from) {
-                    return refuse("merge-mismatch", &self.nodes[from].name);
+            Work::Kernel { kernel, from, to: (to, to_place), merged } => {
+                let mut read = Vec::new();
+                if let Some((from, place)) = from {
+                    if merged && self.memories[device].tenant != Some(from) {
+                        return refuse("merge-mismatch", &self.nodes[from].name);
+                    }
+                    read = self.memories[device].read(place, self.nodes[from].size())?;
                 }
-                let read = self.memories[device].read(from_place, self.nodes[from].size())?;
                 let mut bytes = self.memories[device].read(to_place, self.nodes[to].size())?;
-                add(&mut bytes, &read, self.nodes[to].element as usize, adds, amount);
+                if merged {
+                    add(&mut bytes, &read, self.nodes[to].element as usize, true, amount);
+                } else {
+                    self.compute(&kernel, &read, &mut bytes, amount)?;
+                }
                 self.memories[device].write(to_place, &bytes)?;
             }
             Work::Copy { node, from, into } => {
@@ -237,20 +257,12 @@ impl Oracle {
         }
         for replay in 0..times {
             for &(routine, amount) in steps {
-                self.run(routine, amount + replay as i32)?;
+                // What is filled with stays.
+                let work = &self.jobs[routine].work;
+                let is_fill = matches!(work, Work::Kernel { kernel: Kernel::Fill { .. }, .. });
+                self.run(routine, if is_fill { amount } else { amount + replay as i32 })?;
             }
         }
         Ok(String::new())
-    }
-}
-
-/// `to = from + amount` by elements, with what was in `to` added where it is read; `from` is zero past its end.
-fn add(to: &mut [u8], from: &[u8], element: usize, adds: bool, amount: i32) {
-    let number = |bytes: &[u8]| bytes.iter().rev().fold(0u32, |number, &byte| number << 8 | u32::from(byte));
-    for (index, to) in to.chunks_mut(element).enumerate() {
-        let read = from.get(index * element..(index + 1) * element).map_or(0, number);
-        let old = if adds { number(to) } else { 0 };
-        let sum = old.wrapping_add(read).wrapping_add(amount as u32);
-        to.copy_from_slice(&sum.to_le_bytes()[..element]);
     }
 }

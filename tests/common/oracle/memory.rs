@@ -69,12 +69,49 @@ impl Memory {
         Ok((sizes, places))
     }
 
-    /// Places new nodes: working ones first, then constants that the device does not have; then those that it has. Gives
-    /// their places and the pools to keep. A refusal changes nothing.
-    pub(super) fn place(&mut self, nodes: &[Node], chosen: &[usize], zeroed: bool) -> Result<Placed, Refusal> {
+    /// As `plan`, for nodes that are needed from one step to another: those that are needed at a time share no byte. The
+    /// largest first, each as far in front as it can be.
+    pub(super) fn pack(&self, nodes: &[Node], locals: &[(usize, usize, usize)]) -> Plan {
+        let (mut sizes, mut places) = (Vec::<u64>::new(), vec![(0, 0); locals.len()]);
+        let size = |index: usize| padded(nodes[locals[index].0].size());
+        let mut order: Vec<usize> = (0..locals.len()).collect();
+        order.sort_by_key(|&index| std::cmp::Reverse(size(index)));
+        for (rank, &index) in order.iter().enumerate() {
+            let (_, first, last) = locals[index];
+            let at_a_time: Vec<_> =
+                order[..rank].iter().filter(|&&other| locals[other].1 <= last && first <= locals[other].2).collect();
+            let is_free = |&(segment, offset): &(usize, u64)| {
+                offset + size(index) <= self.cap
+                    && at_a_time.iter().all(|&&other| {
+                        let (of, start) = places[other];
+                        of != segment || offset + size(index) <= start || start + size(other) <= offset
+                    })
+            };
+            let in_segment = |segment| (0..self.cap / ALIGNMENT).map(move |unit| (segment, unit * ALIGNMENT));
+            places[index] = (0..=sizes.len()).flat_map(in_segment).find(is_free).unwrap();
+            let (segment, offset) = places[index];
+            sizes.resize(sizes.len().max(segment + 1), 0);
+            sizes[segment] = sizes[segment].max(offset + size(index));
+        }
+        (sizes, places)
+    }
+
+    /// Places new nodes: working ones first, then local ones, then constants that the device does not have; then those that
+    /// it has. Gives their places and the pools to keep. A refusal changes nothing.
+    pub(super) fn place(
+        &mut self,
+        nodes: &[Node],
+        chosen: &[usize],
+        locals: &[(usize, usize, usize)],
+        zeroed: bool,
+    ) -> Result<Placed, Refusal> {
         let (constants, working): (Vec<_>, Vec<_>) = chosen.iter().partition(|&&node| nodes[node].constant);
         let (known, new): (Vec<_>, Vec<_>) = constants.into_iter().partition(|node| self.constants.contains_key(node));
-        let planned = [(self.plan(nodes, &working)?, working), (self.plan(nodes, &new)?, new.clone())];
+        let planned = [
+            (self.plan(nodes, &working)?, working),
+            (self.pack(nodes, locals), locals.iter().map(|(node, ..)| *node).collect()),
+            (self.plan(nodes, &new)?, new.clone()),
+        ];
         let wanted: u64 = planned.iter().flat_map(|((sizes, _), _)| sizes).sum();
         self.within_budget(wanted)?;
         let (mut placed, mut keep) = (Vec::new(), Vec::new());
@@ -87,7 +124,9 @@ impl Memory {
             for (node, (segment, offset)) in group.into_iter().zip(places) {
                 let pool = first + segment as u32;
                 placed.push((node, Place { pool, offset }));
-                self.pools.get_mut(&pool).unwrap().residents.push((node, offset));
+                let residents = &mut self.pools.get_mut(&pool).unwrap().residents;
+                residents.push((node, offset));
+                residents.sort_by_key(|&(node, offset)| (offset, node));
             }
         }
         if zeroed {
@@ -224,7 +263,7 @@ impl Memory {
         let (mut padding, mut text) = (0, String::new());
         for (id, pool) in &self.pools {
             let used: u64 = pool.residents.iter().map(|(node, _)| nodes[*node].size()).sum();
-            let spare = if pool.residents.is_empty() { 0 } else { pool.bytes.len() as u64 - used };
+            let spare = if pool.residents.is_empty() { 0 } else { (pool.bytes.len() as u64).saturating_sub(used) };
             padding += spare;
             text.push_str(&format!("; p{id} {} padding {spare}", pool.bytes.len()));
             for (node, offset) in &pool.residents {

@@ -3,7 +3,7 @@
 use wgslab::Landing;
 
 use super::memory::padded;
-use super::{Oracle, Place, Refusal, Work, is_merge, refuse};
+use super::{Oracle, Place, Refusal, Scratch, Work, is_merge, refuse};
 
 impl Oracle {
     pub(super) fn live(&self, line: usize) -> Result<(), Refusal> {
@@ -37,13 +37,32 @@ impl Oracle {
 
     /// A child that has those nodes too.
     pub(super) fn extend(&mut self, of: usize, chosen: &[usize], zeroed: bool) -> Result<usize, Refusal> {
+        self.extend_with(of, chosen, &[], zeroed).map(|(child, _)| child)
+    }
+
+    /// As `extend`, with a place for local nodes that are used from one step to another.
+    pub(super) fn extend_with(
+        &mut self,
+        of: usize,
+        chosen: &[usize],
+        locals: &[(usize, usize, usize)],
+        zeroed: bool,
+    ) -> Result<(usize, Scratch), Refusal> {
         self.live(of)?;
         let device = self.lines[of].device;
         let mut refusal = Refusal::default();
         for (index, node) in chosen.iter().enumerate() {
+            if self.is_unkept(*node) {
+                refusal.add("unsupported", &self.nodes[*node].name);
+            }
             if self.lines[of].places.contains_key(node) || chosen[..index].contains(node) {
                 refusal.add("duplicate-node", &self.nodes[*node].name);
             }
+            if padded(self.nodes[*node].size()) > self.memories[device].cap() {
+                refusal.add("limit-exceeded", &self.nodes[*node].name);
+            }
+        }
+        for (node, ..) in locals {
             if padded(self.nodes[*node].size()) > self.memories[device].cap() {
                 refusal.add("limit-exceeded", &self.nodes[*node].name);
             }
@@ -54,11 +73,18 @@ impl Oracle {
             let fitting: u64 = sizes.filter(|&size| size <= self.memories[device].cap()).sum();
             return Err(refused.or(self.memories[device].within_budget(fitting)));
         }
-        let (placed, holds) = self.memories[device].place(&self.nodes, chosen, zeroed)?;
+        let (placed, holds) = self.memories[device].place(&self.nodes, chosen, locals, zeroed)?;
         let child = self.child(of);
-        self.lines[child].places.extend(placed);
+        let (scratch, kept): (Scratch, Scratch) =
+            placed.into_iter().partition(|(node, _)| self.nodes[*node].is_local());
+        self.lines[child].places.extend(kept);
         self.lines[child].holds = holds;
-        Ok(child)
+        Ok((child, scratch))
+    }
+
+    /// Whether no context can have a node.
+    pub(super) fn is_unkept(&self, node: usize) -> bool {
+        self.nodes[node].is_local() || self.nodes[node].is_virtual()
     }
 
     pub(super) fn upload(&mut self, of: usize, chosen: &[usize], bytes: &[Vec<u8>]) -> Result<String, Refusal> {
