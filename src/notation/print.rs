@@ -5,21 +5,9 @@ use std::fmt::{self, Display, Formatter};
 
 use crate::notation::ast::AssignOp;
 use crate::notation::program::{
-    Affine, Expr, ExprKind, IndexId, Load, LoopIndex, Origin, Position, Program, Statement, StaticBound, Term, Ty,
-    Value, Write,
+    Affine, Expr, ExprKind, IndexId, Load, LoopIndex, Origin, Position, Program, Statement, StaticBound, Term, Value,
+    Write,
 };
-
-impl Ty {
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Ty::F32 => "f32",
-            Ty::I32 => "i32",
-            Ty::U32 => "u32",
-            Ty::Bool => "bool",
-        }
-    }
-}
 
 impl Display for Value {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -64,29 +52,10 @@ impl Program {
 }
 
 fn write_affine(affine: &Affine, program: &Program, indices: &[LoopIndex], f: &mut Formatter<'_>) -> fmt::Result {
-    let mut is_first = true;
-    for &(term, factor) in &affine.terms {
-        f.write_str(match (is_first, factor < 0) {
-            (true, false) => "",
-            (true, true) => "-",
-            (false, false) => " + ",
-            (false, true) => " - ",
-        })?;
-        is_first = false;
-        if factor.unsigned_abs() != 1 {
-            write!(f, "{} * ", factor.unsigned_abs())?;
-        }
-        match term {
-            Term::Index(index) => f.write_str(&indices[index].name)?,
-            Term::Static(number) => write!(f, "@{}", program.statics[number])?,
-        }
-    }
-    match (is_first, affine.constant) {
-        (true, constant) => write!(f, "{constant}"),
-        (false, 0) => Ok(()),
-        (false, constant) if constant < 0 => write!(f, " - {}", constant.unsigned_abs()),
-        (false, constant) => write!(f, " + {constant}"),
-    }
+    f.write_str(&affine.show(&|term| match term {
+        Term::Index(index) => &indices[index].name,
+        Term::Static(number) => &program.statics[number],
+    }))
 }
 
 struct Line<'p> {

@@ -27,6 +27,21 @@ impl Ty {
             DType::Bool => Ty::Bool,
         }
     }
+
+    /// The dtype that holds every value of the type.
+    pub const fn dtype(self) -> DType {
+        match self {
+            Ty::F32 => DType::F32,
+            Ty::I32 => DType::I32,
+            Ty::U32 => DType::U32,
+            Ty::Bool => DType::Bool,
+        }
+    }
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        self.dtype().name()
+    }
 }
 
 /// Where a node comes from.
@@ -153,6 +168,39 @@ pub struct Affine {
     pub constant: i64,
     /// The terms with their factors.
     pub terms: Vec<(Term, i64)>,
+}
+
+impl Affine {
+    /// It in words, with `name` for those of its terms.
+    pub(crate) fn show<'n>(&self, name: &dyn Fn(Term) -> &'n str) -> String {
+        let mut text = String::new();
+        for &(term, factor) in &self.terms {
+            push_sign(&mut text, factor);
+            let size = factor.unsigned_abs();
+            if size != 1 {
+                text.push_str(&size.to_string());
+                text.push_str(" * ");
+            }
+            if let Term::Static(_) = term {
+                text.push('@');
+            }
+            text.push_str(name(term));
+        }
+        if self.constant != 0 || text.is_empty() {
+            push_sign(&mut text, self.constant);
+            text.push_str(&self.constant.unsigned_abs().to_string());
+        }
+        text
+    }
+}
+
+fn push_sign(text: &mut String, number: i64) {
+    text.push_str(match (text.is_empty(), number < 0) {
+        (true, false) => "",
+        (true, true) => "-",
+        (false, false) => " + ",
+        (false, true) => " - ",
+    });
 }
 
 /// A position on an axis.

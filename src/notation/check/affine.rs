@@ -1,6 +1,6 @@
 //! Positions as sums of indices and statics, in integers without wrapping.
 
-use super::fault::{Checked, Fault};
+use super::fault::{Checked, Failed};
 use super::literal;
 use super::scope::{Meaning, Scope};
 use crate::error::ErrorKind;
@@ -8,114 +8,121 @@ use crate::notation::ast::{BinaryOp, Expr, ExprKind, UnaryOp};
 use crate::notation::program::{Affine, IndexId, Term, Ty};
 
 impl<'a> Scope<'_, 'a> {
-    /// An expression as an affine one, where it is that.
-    pub(super) fn affine(&mut self, expr: &'a Expr) -> Checked<Option<Affine>> {
-        let result = match &expr.kind {
-            ExprKind::Int(value) => Some(constant(i64::from(*value))),
-            ExprKind::Name(name) => match self.meaning(name, expr.span)? {
-                Meaning::Index(index) => Some(term(Term::Index(index))),
-                Meaning::Node(_) => return Ok(None),
+    /// Makes `sum`, which is empty, the value of an expression; false where the expression is not affine.
+    pub(super) fn affine(&mut self, expr: &'a Expr, sum: &mut Affine) -> Checked<bool> {
+        let fits = match &expr.kind {
+            ExprKind::Int(value) => {
+                sum.constant = i64::from(*value);
+                true
+            }
+            ExprKind::Name(name) => match self.meaning(name, expr.span.start)? {
+                Meaning::Index(index) => {
+                    sum.terms.push((Term::Index(index), 1));
+                    true
+                }
+                Meaning::Node(_) => return Ok(false),
             },
-            ExprKind::Static(name) => Some(term(Term::Static(self.symbols.static_index(name)))),
+            ExprKind::Static(name) => {
+                sum.terms.push((Term::Static(self.symbols.static_index(name)), 1));
+                true
+            }
             ExprKind::Unary(UnaryOp::Neg, a) => {
-                let Some(a) = self.affine(a)? else { return Ok(None) };
-                scaled(&a, -1)
+                if !self.affine(a, sum)? {
+                    return Ok(false);
+                }
+                scale(sum, -1)
             }
             ExprKind::Binary(op @ (BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul), a, b) => {
-                let (Some(a), Some(b)) = (self.affine(a)?, self.affine(b)?) else { return Ok(None) };
+                let mut other = Affine::default();
+                // Both, for what is wrong in the second is told before a computed position is.
+                if !(self.affine(a, sum)? & self.affine(b, &mut other)?) {
+                    return Ok(false);
+                }
                 match op {
-                    BinaryOp::Add => sum(&a, &b),
-                    BinaryOp::Sub => scaled(&b, -1).and_then(|b| sum(&a, &b)),
-                    _ if a.terms.is_empty() => scaled(&b, a.constant),
-                    _ if b.terms.is_empty() => scaled(&a, b.constant),
-                    _ => return Ok(None),
+                    BinaryOp::Add => add(sum, &other),
+                    BinaryOp::Sub => scale(&mut other, -1) && add(sum, &other),
+                    _ if other.terms.is_empty() => scale(sum, other.constant),
+                    _ if sum.terms.is_empty() => {
+                        std::mem::swap(sum, &mut other);
+                        scale(sum, other.constant)
+                    }
+                    _ => return Ok(false),
                 }
             }
-            _ if literal::is_literal(expr) => Some(constant(literal::fold(expr, Ty::I32)?)),
-            _ => return Ok(None),
+            _ if literal::class(expr) == Some(Ty::I32) => {
+                sum.constant = self.fold(expr, Ty::I32)?;
+                true
+            }
+            _ => return Ok(false),
         };
-        let overflow = || {
-            let message = "the position does not fit 64 bits; use smaller factors";
-            Fault::new(ErrorKind::LimitExceeded, expr.span, message)
-        };
-        result.map(Some).ok_or_else(overflow)
+        if fits { Ok(true) } else { Err(self.too_far(expr.span.start)) }
+    }
+
+    pub(super) fn too_far(&self, at: u32) -> Failed {
+        self.fail(ErrorKind::LimitExceeded, at, format_args!("the position does not fit 64 bits; use smaller factors"))
     }
 
     /// An affine expression in words.
     pub(super) fn show(&self, affine: &Affine) -> String {
-        let mut text = String::new();
-        let parts = affine.terms.iter().map(|&(term, factor)| (Some(term), factor));
-        for (term, factor) in parts.chain([(None, affine.constant)]) {
-            if term.is_none() && factor == 0 && !text.is_empty() {
-                continue;
-            }
-            text.push_str(match (text.is_empty(), factor < 0) {
-                (true, false) => "",
-                (true, true) => "-",
-                (false, false) => " + ",
-                (false, true) => " - ",
-            });
-            let size = factor.unsigned_abs();
-            if term.is_none() || size != 1 {
-                text.push_str(&size.to_string());
-            }
-            if term.is_some() && size != 1 {
-                text.push_str(" * ");
-            }
-            match term {
-                Some(Term::Index(index)) => text.push_str(self.indices[index].name),
-                Some(Term::Static(number)) => {
-                    text.push('@');
-                    text.push_str(&self.symbols.program.statics[number]);
-                }
-                None => {}
-            }
-        }
-        text
+        affine.show(&|term| match term {
+            Term::Index(index) => self.indices[index].name,
+            Term::Static(number) => &self.symbols.program.statics[number],
+        })
     }
 }
 
-fn constant(constant: i64) -> Affine {
-    Affine { constant, terms: Vec::new() }
+/// The product, where it fits.
+pub(super) fn product(a: i64, b: i64) -> Option<i64> {
+    let product = a.wrapping_mul(b);
+    // A wrapped product does not lead back, but for the least number, whose negative is itself.
+    (a == 0 || (product.wrapping_div(a) == b && !(a == -1 && b == i64::MIN))).then_some(product)
 }
 
-fn term(term: Term) -> Affine {
-    Affine { constant: 0, terms: vec![(term, 1)] }
-}
-
-fn scaled(a: &Affine, by: i64) -> Option<Affine> {
-    let mut result = constant(a.constant.checked_mul(by)?);
-    if by != 0 {
-        for &(term, factor) in &a.terms {
-            result.terms.push((term, factor.checked_mul(by)?));
+/// Multiplies; false where the result does not fit.
+fn scale(sum: &mut Affine, by: i64) -> bool {
+    if by == 0 {
+        *sum = Affine::default();
+    }
+    let mut fits = true;
+    let factors = sum.terms.iter_mut().map(|(_, factor)| factor);
+    for number in factors.chain([&mut sum.constant]) {
+        match product(*number, by) {
+            Some(product) => *number = product,
+            None => fits = false,
         }
     }
-    Some(result)
+    fits
 }
 
 /// Indices first, by number: equal expressions are written alike.
-fn key(term: Term) -> (bool, usize) {
+fn key(term: Term) -> u64 {
     match term {
-        Term::Index(index) => (false, index),
-        Term::Static(number) => (true, number),
+        Term::Index(index) => index as u64,
+        Term::Static(number) => (1 << 32) + number as u64,
     }
 }
 
-fn sum(a: &Affine, b: &Affine) -> Option<Affine> {
-    let mut result = a.clone();
-    result.constant = a.constant.checked_add(b.constant)?;
-    for &(term, factor) in &b.terms {
-        match result.terms.binary_search_by_key(&key(term), |&(known, _)| key(known)) {
-            Ok(at) => {
-                result.terms[at].1 = result.terms[at].1.checked_add(factor)?;
-                if result.terms[at].1 == 0 {
-                    result.terms.remove(at);
+/// Adds; false where the result does not fit.
+fn add(sum: &mut Affine, other: &Affine) -> bool {
+    let Some(constant) = sum.constant.checked_add(other.constant) else { return false };
+    sum.constant = constant;
+    for &(term, factor) in &other.terms {
+        let mut at = 0;
+        while at < sum.terms.len() && key(sum.terms[at].0) < key(term) {
+            at += 1;
+        }
+        match sum.terms.get_mut(at) {
+            Some((known, old)) if *known == term => {
+                let Some(both) = old.checked_add(factor) else { return false };
+                *old = both;
+                if both == 0 {
+                    sum.terms.remove(at);
                 }
             }
-            Err(at) => result.terms.insert(at, (term, factor)),
+            _ => sum.terms.insert(at, (term, factor)),
         }
     }
-    Some(result)
+    true
 }
 
 /// The index that stands alone in a position, if one does.

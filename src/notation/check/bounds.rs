@@ -1,7 +1,6 @@
 //! Whether an access can leave its tensor, and what the statics must satisfy so that it does not.
 
-use super::fault::{Checked, Fault};
-use super::ranges::reach;
+use super::fault::Checked;
 use super::scope::{Access, Belongs, Place, Scope};
 use crate::error::ErrorKind;
 use crate::notation::program::{Affine, IndexId, StaticBound, Term};
@@ -11,120 +10,140 @@ impl Scope<'_, '_> {
         self.indices[index].range.is_some_and(|(lo, hi)| lo >= hi)
     }
 
-    /// Whether an access is never made. The left side is addressed for every value of the indices in its affine positions,
-    /// also where there is nothing to be accumulated.
-    fn is_never(&self, access: &Access) -> bool {
-        if access.is_target {
-            let affine = access.places.iter().filter_map(|place| place.affine.as_ref());
-            return affine.flat_map(|affine| &affine.terms).any(|&(term, _)| match term {
-                Term::Index(index) => self.is_empty(index),
-                Term::Static(_) => false,
-            });
-        }
-        let outer = |index: &IndexId| self.indices[*index].belongs != Belongs::Reduction;
-        (0..self.indices.len()).filter(outer).any(|index| self.is_empty(index))
-            || access.under.iter().any(|&index| self.is_empty(index))
+    fn has_empty(&self, affine: &Affine) -> bool {
+        affine.terms.iter().any(|&(term, _)| matches!(term, Term::Index(index) if self.is_empty(index)))
     }
 
-    /// Checks every access; gives what the statics must satisfy.
-    pub(super) fn check_bounds(&self) -> Checked<Vec<StaticBound>> {
-        let mut bounds = Vec::new();
-        for access in &self.accesses {
-            if self.is_never(access) {
+    /// Whether an access is never made. The left side is addressed for every value of the indices in its affine positions,
+    /// also where there is nothing to be accumulated.
+    fn is_never(&self, place: &Place) -> bool {
+        if place.access == Access::Target {
+            let is_never = |other: &Place| {
+                other.access == Access::Target && other.affine.as_ref().is_some_and(|affine| self.has_empty(affine))
+            };
+            return self.places.iter().any(is_never);
+        }
+        for (number, index) in self.indices.iter().enumerate() {
+            if index.belongs != Belongs::Reduction && self.is_empty(number) {
+                return true;
+            }
+        }
+        let mut under = place.under;
+        while let Some(index) = under {
+            if self.is_empty(index) {
+                return true;
+            }
+            under = self.indices[index].outer;
+        }
+        false
+    }
+
+    /// Checks every access, and adds what the statics must satisfy to the program.
+    pub(super) fn check_bounds(&mut self) -> Checked<()> {
+        for number in 0..self.places.len() {
+            let place = &self.places[number];
+            if self.is_never(place) {
                 continue;
             }
-            for (axis, place) in access.places.iter().enumerate() {
-                match &place.affine {
-                    Some(affine) if access.is_padded => self.fits(access, affine, place)?,
-                    Some(affine) => bounds.extend(self.stays(access, axis, affine, place)?),
-                    None if access.is_padded || access.is_target => {}
-                    None => self.has_elements(access, axis, place)?,
+            let bound = match &place.affine {
+                Some(affine) => self.stays(place, affine)?,
+                None => {
+                    self.has_elements(place)?;
+                    None
+                }
+            };
+            if let Some(bound) = bound {
+                let bounds = &mut self.symbols.program.static_bounds;
+                // Spans are all equal.
+                if !bounds.contains(&bound) {
+                    bounds.push(bound);
                 }
             }
         }
-        for &(index, span) in &self.arguments {
+        for &(index, at) in &self.arguments {
             if self.is_empty(index) {
                 let name = self.indices[index].name;
-                let message = format!(
+                let message = format_args!(
                     "{name} runs over nothing, so that no value of it can be given; give it a range with a value"
                 );
-                return Err(Fault::new(ErrorKind::ShapeMismatch, span, message));
+                return Err(self.fail(ErrorKind::ShapeMismatch, at, message));
             }
         }
-        Ok(bounds)
+        Ok(())
     }
 
-    fn has_elements(&self, access: &Access, axis: usize, place: &Place) -> Checked<()> {
-        let node = self.symbols.at(access.node);
-        if node.shape[axis] > 0 {
+    fn has_elements(&self, place: &Place) -> Checked<()> {
+        if place.access != Access::Read || place.extent > 0 {
             return Ok(());
         }
-        let name = &node.name;
+        let (axis, name) = (place.axis, &self.symbols.at(place.node).name);
         let message =
-            format!("axis {axis} of \"{name}\" has no element to gather; give it one, or use pad({name}[..], 0)");
-        Err(Fault::new(ErrorKind::ShapeMismatch, place.span, message))
+            format_args!("axis {axis} of \"{name}\" has no element to gather; give it one, or use pad({name}[..], 0)");
+        Err(self.fail(ErrorKind::ShapeMismatch, place.span.start, message))
     }
 
-    /// Padded positions are computed as i32.
-    fn fits(&self, access: &Access, affine: &Affine, place: &Place) -> Checked<()> {
-        let Some((least, most)) = reach(affine, &self.indices, None) else { return Ok(()) };
-        if least >= i128::from(i32::MIN) && most <= i128::from(i32::MAX) {
-            return Ok(());
+    fn stays(&self, place: &Place, affine: &Affine) -> Checked<Option<StaticBound>> {
+        let &Place { span, node, axis, extent, access, .. } = place;
+        let at = span.start;
+        let Some((least, most)) = self.reach(place, affine, None)? else { return Ok(None) };
+        let (name, position) = (&self.symbols.at(node).name, || self.show(affine));
+        if access == Access::Padded {
+            // Padded positions are computed as i32.
+            if least >= i64::from(i32::MIN) && most <= i64::from(i32::MAX) {
+                return Ok(None);
+            }
+            let message = format_args!(
+                "the position {} of \"{name}\" runs over {least} to {most}, and positions inside pad are of type i32; use \
+                 smaller factors or ranges",
+                position()
+            );
+            return Err(self.fail(ErrorKind::LimitExceeded, at, message));
         }
-        let (name, position) = (&self.symbols.at(access.node).name, self.show(affine));
-        let message = format!(
-            "the position {position} of \"{name}\" runs over {least} to {most}, and positions inside pad are of type i32; \
-             use smaller factors or ranges"
-        );
-        Err(Fault::new(ErrorKind::LimitExceeded, place.span, message))
-    }
-
-    fn stays(&self, access: &Access, axis: usize, affine: &Affine, place: &Place) -> Checked<Option<StaticBound>> {
-        let Some((least, most)) = reach(affine, &self.indices, None) else { return Ok(None) };
-        let node = self.symbols.at(access.node);
-        let extent = node.shape[axis];
-        let last = i128::from(extent) - 1;
-        let statics = affine.terms.iter().filter_map(|&(term, factor)| match term {
-            Term::Static(number) => Some((number, factor)),
-            Term::Index(_) => None,
-        });
-        let statics: Vec<_> = statics.collect();
-        let (name, position) = (&node.name, self.show(affine));
-        if !statics.is_empty() {
-            let limits = (i64::try_from(-least), i64::try_from(last - most));
-            if let (Ok(least), Ok(most)) = limits
+        let last = i64::from(extent) - 1;
+        let mut first_index = None;
+        let mut terms = Vec::new();
+        for &(term, factor) in &affine.terms {
+            match term {
+                Term::Static(number) => terms.push((number, factor)),
+                Term::Index(index) => first_index = first_index.or(Some(index)),
+            }
+        }
+        if !terms.is_empty() {
+            if let (Some(least), Some(most)) = (least.checked_neg(), last.checked_sub(most))
                 && least <= most
             {
-                let (node, span) = (access.node, place.span);
-                return Ok(Some(StaticBound { terms: statics, least, most, node, axis, span }));
+                return Ok(Some(StaticBound { terms, least, most, node, axis, span }));
             }
-            let message = format!(
-                "no value of the statics keeps the position {position} within axis {axis} of \"{name}\", which has {extent} \
-                 elements; shorten the range of an index"
+            let message = format_args!(
+                "no value of the statics keeps the position {} within axis {axis} of \"{name}\", which has {extent} \
+                 elements; shorten the range of an index",
+                position()
             );
-            return Err(Fault::new(ErrorKind::ShapeMismatch, place.span, message));
+            return Err(self.fail(ErrorKind::ShapeMismatch, at, message));
         }
         if least >= 0 && most <= last {
             return Ok(None);
         }
-        let runs = match affine.terms.is_empty() {
-            true => "is outside".to_owned(),
-            false => format!("runs over {least} to {most}"),
-        };
+        let runs =
+            if affine.terms.is_empty() { "is outside".to_owned() } else { format!("runs over {least} to {most}") };
         let holds = match extent {
             0 => "no element".to_owned(),
             1 => "1 element (0)".to_owned(),
             _ => format!("{extent} elements (0 to {last})"),
         };
-        let remedy = match affine.terms.iter().find_map(|&(term, _)| match term {
-            Term::Index(index) => Some(index),
-            Term::Static(_) => None,
-        }) {
-            Some(index) if access.is_target => format!("state a range: where {} in ..", self.indices[index].name),
-            Some(index) => format!("state a range (where {} in ..), or use pad", self.indices[index].name),
+        let remedy = match first_index {
+            Some(index) => {
+                let name = self.indices[index].name;
+                if access == Access::Target {
+                    format!("state a range: where {name} in ..")
+                } else {
+                    format!("state a range (where {name} in ..), or use pad")
+                }
+            }
             None => "use a smaller position".to_owned(),
         };
-        let message = format!("the position {position} {runs}: axis {axis} of \"{name}\" has {holds}; {remedy}");
-        Err(Fault::new(ErrorKind::ShapeMismatch, place.span, message))
+        let message =
+            format_args!("the position {} {runs}: axis {axis} of \"{name}\" has {holds}; {remedy}", position());
+        Err(self.fail(ErrorKind::ShapeMismatch, at, message))
     }
 }

@@ -1,53 +1,70 @@
 //! What is wrong with a program, before it is known what text it came from.
 
+use std::cell::Cell;
+use std::fmt::Arguments;
+
 use crate::error::{Error, ErrorKind};
-use crate::notation::ast::{Item, Span};
+use crate::notation::ast::Item;
 use crate::notation::place;
 
 /// Of programs that are well formed and have no meaning, where no other kind says what is wrong.
 pub(super) const MEANING: ErrorKind = ErrorKind::NotationMeaning;
 
-/// A mistake and where it stands.
+/// Why a part of the check stopped: the mistake lies in [`Faults`]. Results that hold nothing else are small, and so is the
+/// code that passes them on.
 #[derive(Debug)]
-pub(super) struct Fault {
-    kind: ErrorKind,
-    span: Span,
-    message: String,
-    other: Option<(Span, String)>,
-}
+pub(super) struct Failed;
 
 /// The result of a part of the check.
-pub(super) type Checked<T> = Result<T, Fault>;
+pub(super) type Checked<T> = Result<T, Failed>;
 
-impl Fault {
-    pub(super) fn new(kind: ErrorKind, span: Span, message: impl Into<String>) -> Self {
-        Self { kind, span, message: message.into(), other: None }
+/// A mistake and the byte at which it stands.
+struct Fault {
+    kind: ErrorKind,
+    at: u32,
+    message: String,
+    other: Option<(u32, String)>,
+}
+
+/// Where the mistake lies that ends the check.
+#[derive(Default)]
+pub(super) struct Faults {
+    fault: Cell<Option<Box<Fault>>>,
+}
+
+impl Faults {
+    #[cold]
+    pub(super) fn fail(&self, kind: ErrorKind, at: u32, message: Arguments<'_>) -> Failed {
+        self.fault.set(Some(Box::new(Fault { kind, at, message: message.to_string(), other: None })));
+        Failed
     }
 
-    /// The same mistake, with the other place that it is about.
-    pub(super) fn and(mut self, span: Span, message: impl Into<String>) -> Self {
-        self.other = Some((span, message.into()));
-        self
+    /// Adds the other place that the mistake is about.
+    pub(super) fn and(&self, at: u32, message: Arguments<'_>) {
+        if let Some(mut fault) = self.fault.take() {
+            fault.other = Some((at, message.to_string()));
+            self.fault.set(Some(fault));
+        }
     }
 
     /// The error, with places in the text; of a program that was built and has no text, with the line's number in the
     /// program.
     pub(super) fn into_error(self, text: &str, number: usize, item: &Item) -> Error {
-        let name = match item {
-            Item::Declaration(declaration) => &declaration.name.text,
-            Item::Statement(statement) => &statement.target.text,
-        };
+        let Some(fault) = self.fault.into_inner() else { return Error::bug("a check fails without a mistake") };
+        let Fault { kind, at, message, other } = *fault;
         if text.is_empty() {
-            let what = match item {
-                Item::Declaration(_) => "the declaration of",
-                Item::Statement(_) => "the statement that writes",
+            let (what, name) = match item {
+                Item::Declaration(declaration) => ("the declaration of", &declaration.name.text),
+                Item::Statement(statement) => ("the statement that writes", &statement.target.text),
             };
-            return Error::new(self.kind, format!("item {number} of the program, {what} \"{name}\": {}", self.message));
+            return Error::new(kind, format!("item {number} of the program, {what} \"{name}\": {message}"));
         }
-        let at = place::at(text, self.span.start, self.message);
-        let summary = format!("the program is not valid at {}:{}", at.line, at.column);
-        let mut diagnostics = vec![at];
-        diagnostics.extend(self.other.map(|(span, message)| place::at(text, span.start, message)));
-        Error::with_diagnostics(self.kind, summary, diagnostics)
+        let first = place::at(text, at, message);
+        let summary = format!("the program is not valid at {}:{}", first.line, first.column);
+        let mut diagnostics = vec![first];
+        if let Some((at, message)) = other {
+            diagnostics.push(place::at(text, at, message));
+        }
+        Error::with_diagnostics(kind, summary, diagnostics)
     }
 }

@@ -1,79 +1,100 @@
 //! Whether two points of the loops can write one element: `=` must not let them.
 
-use super::fault::{Checked, Fault, MEANING};
+use super::fault::{Checked, MEANING};
 use super::scope::{Belongs, Scope};
 use crate::notation::program::{IndexId, Position, Term};
+
+/// An index of a position, the size of its factor, and its last value counted from the first.
+type Digit = (IndexId, u64, u64);
 
 impl Scope<'_, '_> {
     /// Checks that the positions of `=` differ between any two points of the loops.
     pub(super) fn is_injective(&self, positions: &[Position]) -> Checked<()> {
-        let size = |index: IndexId| self.indices[index].range.map_or(0, |(lo, hi)| hi.saturating_sub(lo).max(0));
-        let outer = |index: &IndexId| self.indices[*index].belongs != Belongs::Reduction;
-        let all = || (0..self.indices.len()).filter(outer);
-        if all().any(|index| size(index) == 0) {
-            return Ok(());
-        }
-        // What the element tells: an index that is known from the positions alone drops out of the others.
-        let mut open: Vec<IndexId> = all().filter(|&index| size(index) > 1).collect();
-        loop {
-            let before = open.len();
-            for position in positions {
-                let Position::Affine(affine) = position else { continue };
-                let mut terms: Vec<(IndexId, i128, i128)> = Vec::new();
-                for &(term, factor) in &affine.terms {
-                    if let Term::Index(index) = term
-                        && open.contains(&index)
-                    {
-                        terms.push((index, i128::from(factor).abs(), i128::from(size(index)) - 1));
-                    }
-                }
-                for index in told(terms) {
-                    open.retain(|&other| other != index);
-                }
-            }
-            if open.is_empty() {
+        // The last value, counted from the first, of each index that the element has yet to tell.
+        let mut open: Vec<Option<u64>> = Vec::with_capacity(self.indices.len());
+        for index in &self.indices {
+            let (lo, hi) = index.range.unwrap_or_default();
+            let is_outer = index.belongs != Belongs::Reduction;
+            if is_outer && lo >= hi {
                 return Ok(());
             }
-            if open.len() == before {
-                break;
+            // Ranges fit 34 bits.
+            let last = hi.wrapping_sub(lo).wrapping_sub(1) as u64;
+            open.push((is_outer && last > 0).then_some(last));
+        }
+        // An index that is known from the positions alone drops out of the others.
+        let mut is_told = true;
+        while is_told {
+            is_told = false;
+            for position in positions {
+                let Position::Affine(affine) = position else { continue };
+                let mut digits: Vec<Digit> = Vec::new();
+                for &(term, factor) in &affine.terms {
+                    if let Term::Index(index) = term
+                        && let Some(last) = open[index]
+                    {
+                        let size = factor.unsigned_abs();
+                        let mut place = digits.len();
+                        while place > 0 && digits[place - 1].1 >= size {
+                            place -= 1;
+                        }
+                        digits.insert(place, (index, size, last));
+                    }
+                }
+                for index in told(&digits) {
+                    open[index] = None;
+                    is_told = true;
+                }
             }
         }
-        let name = &self.statement.target.text;
-        let names: Vec<&str> = open.iter().map(|&index| self.indices[index].name).collect();
-        let message = format!(
-            "two values of ({}) may write one element of \"{name}\"; with = each element is written once: use indices that \
-             stand alone, factors that keep them apart (4 * i + u where u in 0:4), or an accumulating operator",
-            names.join(", ")
-        );
-        Err(Fault::new(MEANING, self.statement.target.span, message))
+        let mut names = String::new();
+        for (index, last) in self.indices.iter().zip(&open) {
+            if last.is_some() {
+                names.push_str(if names.is_empty() { "" } else { ", " });
+                names.push_str(index.name);
+            }
+        }
+        if names.is_empty() {
+            return Ok(());
+        }
+        let target = &self.statement.target;
+        Err(self.fail(
+            MEANING,
+            target.span.start,
+            format_args!(
+                "two values of ({names}) may write one element of \"{}\"; with = each element is written once: use indices \
+                 that stand alone, factors that keep them apart (4 * i + u where u in 0:4), or an accumulating operator",
+                target.text
+            ),
+        ))
     }
 }
 
-/// Which of the terms (index, factor, the last value counted from the first) their sum tells.
-fn told(given: Vec<(IndexId, i128, i128)>) -> Vec<IndexId> {
-    if let &[(a, factor_a, last_a), (b, factor_b, last_b)] = &given[..] {
+/// Which of the digits, whose factors grow, their sum tells.
+fn told(digits: &[Digit]) -> Vec<IndexId> {
+    let mut told = Vec::new();
+    if let &[(a, factor_a, last_a), (b, factor_b, last_b)] = digits {
         // Two terms meet where one index steps by the other's factor, and the other back: both steps must be in range.
         let divisor = gcd(factor_a, factor_b);
-        return if factor_b / divisor > last_a || factor_a / divisor > last_b { vec![a, b] } else { Vec::new() };
+        if factor_b / divisor > last_a || factor_a / divisor > last_b {
+            told.extend([a, b]);
+        }
+        return told;
     }
     // A factor larger than all that the smaller ones reach tells its index.
-    let mut terms: Vec<(IndexId, i128, i128)> = Vec::new();
-    for term in given {
-        terms.insert(terms.partition_point(|less| less.1 < term.1), term);
-    }
-    let mut reach: i128 = terms.iter().map(|&(_, factor, last)| factor * last).sum();
-    let mut told = Vec::new();
-    while let Some((index, factor, last)) = terms.pop() {
-        reach -= factor * last;
+    let mut reach = 0u64;
+    for &(index, factor, last) in digits {
         if factor <= reach {
-            break;
+            told.clear();
+        } else {
+            told.push(index);
         }
-        told.push(index);
+        reach = reach.saturating_add(factor.saturating_mul(last));
     }
     told
 }
 
-fn gcd(mut a: i128, mut b: i128) -> i128 {
+fn gcd(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);
     }

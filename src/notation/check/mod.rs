@@ -9,7 +9,6 @@ mod bounds;
 mod fault;
 mod injective;
 mod literal;
-mod operand;
 mod ranges;
 mod scope;
 mod statement;
@@ -52,7 +51,9 @@ pub fn check(text: &str, ast: &Ast, given: &[Given], outputs: &[String]) -> Resu
             Item::Declaration(declaration) => symbols.declare(declaration),
             Item::Statement(statement) => statement::check(&mut symbols, statement),
         };
-        checked.map_err(|fault| fault.into_error(text, number + 1, item))?;
+        if checked.is_err() {
+            return Err(symbols.faults.into_error(text, number + 1, item));
+        }
     }
     symbols.finish(outputs)
 }

@@ -1,13 +1,12 @@
 //! The names of one statement: which are indices, in the order of appearance, and what stands where.
 
-use super::fault::{Checked, Fault, MEANING};
+use std::fmt::Arguments;
+
+use super::fault::{Checked, Failed, MEANING};
 use super::symbols::Symbols;
 use crate::error::ErrorKind;
-use crate::notation::ast::{Expr, ExprKind, Name, Span, Statement};
-use crate::notation::program::{Affine, IndexId, NodeIndex};
-
-/// The values of an index: from the first to behind the last.
-pub(super) type Range = (i64, i64);
+use crate::notation::ast::{Expr, ExprKind, IndexRange, Name, Span, Statement};
+use crate::notation::program::{Affine, Expr as Typed, IndexId, NodeIndex};
 
 /// Where an index belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,11 +24,26 @@ pub(super) enum Belongs {
 pub(super) struct Index<'a> {
     pub(super) name: &'a str,
     /// Where it stands first.
-    pub(super) at: Span,
+    pub(super) at: u32,
     pub(super) belongs: Belongs,
     /// Where a reduction binds it.
     binder: Option<&'a Name>,
-    pub(super) range: Option<Range>,
+    /// The index that is bound around it, nearest.
+    pub(super) outer: Option<IndexId>,
+    /// From the first value to behind the last.
+    pub(super) range: Option<(i64, i64)>,
+    /// Whether it is one: it stands in a position or in `where`.
+    is_index: bool,
+}
+
+/// What an access is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    Read,
+    /// It may leave the tensor.
+    Padded,
+    /// The left side itself.
+    Target,
 }
 
 /// A position of an access.
@@ -38,19 +52,12 @@ pub(super) struct Place {
     /// None where it is computed from tensors.
     pub(super) affine: Option<Affine>,
     pub(super) span: Span,
-}
-
-/// An access to a tensor.
-#[derive(Debug)]
-pub(super) struct Access {
     pub(super) node: NodeIndex,
-    pub(super) places: Vec<Place>,
-    /// Whether it may leave the tensor.
-    pub(super) is_padded: bool,
-    /// Whether it is the left side itself.
-    pub(super) is_target: bool,
-    /// The indices of the reductions around it.
-    pub(super) under: Vec<IndexId>,
+    pub(super) axis: usize,
+    pub(super) extent: u32,
+    pub(super) access: Access,
+    /// The index that is bound around it, nearest.
+    pub(super) under: Option<IndexId>,
 }
 
 /// What a name is.
@@ -67,173 +74,203 @@ pub(super) struct Scope<'c, 'a> {
     pub(super) symbols: &'c mut Symbols<'a>,
     pub(super) statement: &'a Statement,
     pub(super) indices: Vec<Index<'a>>,
-    /// The indices that reductions around the current place bind, the innermost last.
-    pub(super) bound: Vec<IndexId>,
-    pub(super) accesses: Vec<Access>,
-    /// The indices of `argmax` and `argmin`.
-    pub(super) arguments: Vec<(IndexId, Span)>,
+    /// The index that is bound around the current place, nearest.
+    pub(super) inner: Option<IndexId>,
+    pub(super) places: Vec<Place>,
+    /// The indices of `argmax` and `argmin`, and where those stand.
+    pub(super) arguments: Vec<(IndexId, u32)>,
+    /// What has been resolved and is not yet part of an expression.
+    pub(super) values: Vec<Typed>,
 }
 
 /// Calls `visit` for every part of an expression, and whether it is a position of an access.
-pub(super) fn parts<'a>(expr: &'a Expr, visit: &mut dyn FnMut(&'a Expr, bool)) {
-    match &expr.kind {
-        ExprKind::Access { positions, .. } => positions.iter().for_each(|position| visit(position, true)),
-        ExprKind::Unary(_, a) | ExprKind::Cast(_, a) | ExprKind::Bitcast(_, a) => visit(a, false),
-        ExprKind::Binary(_, a, b) | ExprKind::Pad { access: a, value: b } => {
-            visit(a, false);
-            visit(b, false);
+pub(super) fn visit_parts<'a>(expr: &'a Expr, visit: &mut dyn FnMut(&'a Expr, bool)) {
+    let (a, b, c) = match &expr.kind {
+        ExprKind::Access { positions: list, .. } | ExprKind::Call(_, list) => {
+            let is_position = matches!(expr.kind, ExprKind::Access { .. });
+            for part in list {
+                visit(part, is_position);
+            }
+            return;
         }
-        ExprKind::Conditional(condition, a, b) => {
-            visit(condition, false);
-            visit(a, false);
-            visit(b, false);
+        ExprKind::Unary(_, a) | ExprKind::Cast(_, a) | ExprKind::Bitcast(_, a) | ExprKind::Reduce { body: a, .. } => {
+            (a, None, None)
         }
-        ExprKind::Call(_, arguments) => arguments.iter().for_each(|argument| visit(argument, false)),
-        ExprKind::Reduce { body, .. } => visit(body, false),
-        _ => {}
+        ExprKind::Binary(_, a, b) | ExprKind::Pad { access: a, value: b } => (a, Some(b), None),
+        ExprKind::Conditional(a, b, c) => (a, Some(b), Some(c)),
+        _ => return,
+    };
+    visit(a, false);
+    for part in [b, c].into_iter().flatten() {
+        visit(part, false);
     }
 }
 
-/// A name where it stands.
-enum Mention<'a> {
-    /// By itself, and no reduction binds it; whether it is part of a position.
-    Free(&'a str, Span, bool),
-    /// Where a reduction binds it.
-    Bound(&'a Name),
+/// The parts of an expression, in the order of the text.
+pub(super) fn parts(expr: &Expr) -> Vec<&Expr> {
+    let mut parts = Vec::new();
+    visit_parts(expr, &mut |part, _| parts.push(part));
+    parts
 }
 
-/// Calls `visit` for every name of an expression but those of accesses, in the order of the text.
-fn mentions<'a>(expr: &'a Expr, is_position: bool, bound: &mut Vec<&'a str>, visit: &mut dyn FnMut(Mention<'a>)) {
-    match &expr.kind {
-        ExprKind::Name(name) if !bound.contains(&name.as_str()) => visit(Mention::Free(name, expr.span, is_position)),
-        ExprKind::Reduce { indices, body, .. } => {
-            let outside = bound.len();
-            for index in indices {
-                bound.push(&index.text);
-                visit(Mention::Bound(index));
+/// Finds the names of a statement that may be indices.
+struct Finder<'a> {
+    statement: &'a Statement,
+    indices: Vec<Index<'a>>,
+    belongs: Belongs,
+    /// The names that reductions around the current place bind.
+    bound: Vec<&'a str>,
+}
+
+impl<'a> Finder<'a> {
+    fn find(&mut self, expr: &'a Expr, is_position: bool) {
+        let outside = self.bound.len();
+        match &expr.kind {
+            ExprKind::Name(name) if !self.bound.contains(&name.as_str()) => {
+                let known = self.indices.iter_mut().find(|index| index.binder.is_none() && index.name == name);
+                match known {
+                    Some(index) => index.is_index |= is_position,
+                    None => self.add(name, expr.span.start, is_position, None),
+                }
             }
-            mentions(body, is_position, bound, visit);
-            bound.truncate(outside);
+            ExprKind::Reduce { indices, .. } => {
+                for binder in indices {
+                    self.bound.push(&binder.text);
+                    self.add(&binder.text, binder.span.start, true, Some(binder));
+                }
+            }
+            _ => {}
         }
-        _ => parts(expr, &mut |part, stands| mentions(part, is_position || stands, bound, visit)),
+        visit_parts(expr, &mut |part, stands| self.find(part, is_position || stands));
+        self.bound.truncate(outside);
+    }
+
+    /// A new index, with its range if `where` states one.
+    fn add(&mut self, name: &'a str, at: u32, is_position: bool, binder: Option<&'a Name>) {
+        let stated = self.statement.ranges.iter().find(|range| range.index.text == name);
+        let range = stated.map(|range| (range.lo, range.hi));
+        let belongs = if binder.is_some() { Belongs::Reduction } else { self.belongs };
+        let is_index = is_position || range.is_some();
+        self.indices.push(Index { name, at, belongs, binder, outer: None, range, is_index });
     }
 }
 
 impl<'c, 'a> Scope<'c, 'a> {
     /// Finds the indices of a statement.
     pub(super) fn new(symbols: &'c mut Symbols<'a>, statement: &'a Statement) -> Checked<Self> {
-        let mut known: Vec<&'a str> = Vec::new();
-        for range in &statement.ranges {
-            is_no_node(symbols, &range.index)?;
-            if known.contains(&range.index.text.as_str()) {
-                let message = format!("where names {} twice; give each index one range", range.index.text);
-                return Err(Fault::new(ErrorKind::DuplicateNode, range.index.span, message));
+        let ranges = &statement.ranges;
+        let mut finder = Finder { statement, indices: Vec::new(), belongs: Belongs::Left, bound: Vec::new() };
+        for position in &statement.positions {
+            finder.find(position, true);
+        }
+        finder.belongs = Belongs::Right;
+        finder.find(&statement.value, false);
+        let mut indices = finder.indices;
+        indices.retain(|index| index.binder.is_some() || index.is_index && !symbols.is_node(index.name));
+        let (places, arguments, values) = (Vec::new(), Vec::new(), Vec::new());
+        let scope = Self { symbols, statement, indices, inner: None, places, arguments, values };
+        for (number, range) in ranges.iter().enumerate() {
+            let (index, lo, hi) = (&range.index, range.lo, range.hi);
+            scope.is_no_node(index)?;
+            scope.is_single(&ranges[..number], index)?;
+            if lo > hi {
+                let message = format_args!("the range {lo}:{hi} ends before it starts; lo:hi needs lo <= hi");
+                return Err(scope.fail(MEANING, range.span.start, message));
             }
-            if range.lo > range.hi {
-                let message =
-                    format!("the range {}:{} ends before it starts; lo:hi needs lo <= hi", range.lo, range.hi);
-                return Err(Fault::new(MEANING, range.span, message));
-            }
-            known.push(&range.index.text);
         }
-        let sides = || statement.positions.iter().map(|position| (position, true)).chain([(&statement.value, false)]);
-        for (expr, is_left) in sides() {
-            mentions(expr, is_left, &mut Vec::new(), &mut |mention| match mention {
-                Mention::Free(name, _, true) if !symbols.is_node(name) && !known.contains(&name) => known.push(name),
-                _ => {}
-            });
-        }
-        let mut scope = Self {
-            symbols,
-            statement,
-            indices: Vec::new(),
-            bound: Vec::new(),
-            accesses: Vec::new(),
-            arguments: Vec::new(),
-        };
-        for (expr, is_left) in sides() {
-            let belongs = if is_left { Belongs::Left } else { Belongs::Right };
-            mentions(expr, is_left, &mut Vec::new(), &mut |mention| match mention {
-                Mention::Free(name, at, _) if known.contains(&name) && scope.free(name).is_none() => {
-                    scope.add(name, at, belongs, None);
-                }
-                Mention::Bound(binder) => scope.add(&binder.text, binder.span, Belongs::Reduction, Some(binder)),
-                Mention::Free(..) => {}
-            });
-        }
-        for range in &statement.ranges {
-            let name = range.index.text.as_str();
+        for range in ranges {
+            let name = &range.index.text;
             if !scope.indices.iter().any(|index| index.name == name) {
-                let message = format!("where names {name}, which stands nowhere in the statement; leave it out");
-                return Err(Fault::new(MEANING, range.index.span, message));
+                let message = format_args!("where names {name}, which stands nowhere in the statement; leave it out");
+                return Err(scope.fail(MEANING, range.index.span.start, message));
             }
         }
         Ok(scope)
     }
 
-    /// A new index, with its range if `where` states one.
-    fn add(&mut self, name: &'a str, at: Span, belongs: Belongs, binder: Option<&'a Name>) {
-        let stated = self.statement.ranges.iter().find(|range| range.index.text == name);
-        let range = stated.map(|range| (range.lo, range.hi));
-        self.indices.push(Index { name, at, belongs, binder, range });
+    fn is_single(&self, before: &[IndexRange], index: &Name) -> Checked<()> {
+        let name = &index.text;
+        if before.iter().all(|range| range.index.text != *name) {
+            return Ok(());
+        }
+        let message = format_args!("where names {name} twice; give each index one range");
+        Err(self.fail(ErrorKind::DuplicateNode, index.span.start, message))
+    }
+
+    #[cold]
+    pub(super) fn fail(&self, kind: ErrorKind, at: u32, message: Arguments<'_>) -> Failed {
+        self.symbols.faults.fail(kind, at, message)
     }
 
     fn free(&self, name: &str) -> Option<IndexId> {
-        self.indices.iter().position(|index| index.name == name && index.belongs != Belongs::Reduction)
+        self.indices.iter().position(|index| index.name == name && index.binder.is_none())
     }
 
     /// Binds the indices of a reduction: inside it, they hide others of their names.
     pub(super) fn bind(&mut self, names: &'a [Name]) -> Checked<Vec<IndexId>> {
-        let outside = self.bound.len();
+        let mut bound: Vec<IndexId> = Vec::with_capacity(names.len());
         for name in names {
-            is_no_node(self.symbols, name)?;
-            let bound = &self.bound[outside..];
+            self.is_no_node(name)?;
             if bound.iter().any(|&index| self.indices[index].name == name.text) {
-                let message = format!("the reduction names {} twice; name each index once", name.text);
-                return Err(Fault::new(ErrorKind::DuplicateNode, name.span, message));
+                let message = format_args!("the reduction names {} twice; name each index once", name.text);
+                return Err(self.fail(ErrorKind::DuplicateNode, name.span.start, message));
             }
             let is_this = |index: &Index<'a>| index.binder.is_some_and(|binder| std::ptr::eq(binder, name));
-            self.bound.extend(self.indices.iter().position(is_this));
+            if let Some(index) = self.indices.iter().position(is_this) {
+                self.indices[index].outer = self.inner;
+                self.inner = Some(index);
+                bound.push(index);
+            }
         }
-        Ok(self.bound[outside..].to_vec())
+        Ok(bound)
     }
 
     /// What a name is that stands by itself.
-    pub(super) fn meaning(&mut self, name: &'a str, at: Span) -> Checked<Meaning> {
+    pub(super) fn meaning(&mut self, name: &str, at: u32) -> Checked<Meaning> {
         if let Some(node) = self.symbols.node(name) {
             return Ok(Meaning::Node(node));
         }
-        let bound = self.bound.iter().rev().copied().find(|&index| self.indices[index].name == name);
-        if let Some(index) = bound.or_else(|| self.free(name)) {
-            return Ok(Meaning::Index(index));
+        let mut bound = self.inner;
+        while let Some(index) = bound {
+            if self.indices[index].name == name {
+                return Ok(Meaning::Index(index));
+            }
+            bound = self.indices[index].outer;
         }
-        Err(self.unknown(name, at))
+        self.free(name).map(Meaning::Index).ok_or_else(|| self.unknown(name, at))
     }
 
     /// The node of an access.
-    pub(super) fn accessed(&mut self, name: &'a Name) -> Checked<NodeIndex> {
-        self.symbols.node(&name.text).ok_or_else(|| self.unknown(&name.text, name.span))
+    pub(super) fn accessed(&mut self, name: &Name) -> Checked<NodeIndex> {
+        self.symbols.node(&name.text).ok_or_else(|| self.unknown(&name.text, name.span.start))
     }
 
-    fn unknown(&self, name: &str, at: Span) -> Fault {
-        let message = if name == self.statement.target.text {
-            format!(
-                "\"{name}\" has no contents before its first assignment, which is here; declare it (\"{name}: f32[..]\")"
-            )
-        } else {
-            format!(
+    fn unknown(&self, name: &str, at: u32) -> Failed {
+        if name == self.statement.target.text {
+            return self.fail(
+                ErrorKind::UnknownNode,
+                at,
+                format_args!(
+                    "\"{name}\" has no contents before its first assignment, which is here; declare it (\"{name}: f32[..]\")"
+                ),
+            );
+        }
+        self.fail(
+            ErrorKind::UnknownNode,
+            at,
+            format_args!(
                 "unknown name \"{name}\": no node of that name is declared, given or assigned before, and no index of \
                  that name stands in a position, in where or in a reduction here"
-            )
-        };
-        Fault::new(ErrorKind::UnknownNode, at, message)
+            ),
+        )
     }
-}
 
-fn is_no_node(symbols: &Symbols, name: &Name) -> Checked<()> {
-    if !symbols.is_node(&name.text) {
-        return Ok(());
+    fn is_no_node(&self, name: &Name) -> Checked<()> {
+        let text = &name.text;
+        if !self.symbols.is_node(text) {
+            return Ok(());
+        }
+        let message = format_args!("\"{text}\" is a node here, so it cannot be an index; give the index another name");
+        Err(self.fail(ErrorKind::DuplicateNode, name.span.start, message))
     }
-    let message = format!("\"{0}\" is a node here, so it cannot be an index; give the index another name", name.text);
-    Err(Fault::new(ErrorKind::DuplicateNode, name.span, message))
 }

@@ -1,59 +1,82 @@
 //! The nodes and statics of a program, as far as it has been read.
 
 use super::Given;
-use super::fault::{Checked, Fault};
+use super::fault::{Checked, Faults};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 
-use crate::notation::ast::{Declaration, Name, Span};
+use crate::notation::ast::{Declaration, Name};
 use crate::notation::program::{NodeIndex, Origin, Program, ProgramNode, StaticIndex};
 use crate::notation::words::MAX_RANK;
-use crate::sorted_map::SortedMap;
+
+/// A name that means a node.
+struct Symbol<'a> {
+    name: &'a str,
+    given: Option<&'a Given>,
+    /// A node given through the API becomes part of the program with its first mention.
+    node: Option<NodeIndex>,
+    /// Of a node that the text declares: where. Of others that it creates: where it first assigns them.
+    defined: Option<u32>,
+}
 
 /// Names and what they mean so far.
 pub(super) struct Symbols<'a> {
-    given: SortedMap<&'a str, usize>,
-    all_given: &'a [Given],
-    known: SortedMap<&'a str, NodeIndex>,
-    /// Of nodes that the text declares: where. Of others that it creates: where it first assigns them.
-    defined: SortedMap<&'a str, Span>,
+    /// By name.
+    known: Vec<Symbol<'a>>,
+    pub(super) faults: Faults,
     pub(super) program: Program,
 }
 
 impl<'a> Symbols<'a> {
     pub(super) fn new(all_given: &'a [Given]) -> Result<Self> {
-        let mut given = SortedMap::new();
-        for (number, node) in all_given.iter().enumerate() {
-            let name = node.name.as_str();
-            if given.insert(name, number).is_some() {
+        let mut symbols = Self { known: Vec::new(), faults: Faults::default(), program: Program::default() };
+        for given in all_given {
+            let (name, rank) = (&given.name, given.shape.len());
+            let Err(place) = symbols.find(name) else {
                 let message = format!("node \"{name}\" is given twice; give each node once, under a name of its own");
                 return Err(Error::new(ErrorKind::DuplicateNode, message));
-            }
-            if node.shape.len() > MAX_RANK {
-                let rank = node.shape.len();
+            };
+            if rank > MAX_RANK {
                 let message = format!("node \"{name}\" has rank {rank}; programs work with rank 0 to {MAX_RANK}");
                 return Err(Error::new(ErrorKind::ShapeMismatch, message));
             }
+            symbols.known.insert(place, Symbol { name, given: Some(given), node: None, defined: None });
         }
-        let (known, defined) = (SortedMap::new(), SortedMap::new());
-        Ok(Self { given, all_given, known, defined, program: Program::default() })
+        Ok(symbols)
+    }
+
+    /// Where a name is known, or would be.
+    fn find(&self, name: &str) -> std::result::Result<usize, usize> {
+        self.known.binary_search_by(|symbol| symbol.name.cmp(name))
+    }
+
+    fn symbol(&self, name: &str) -> Option<&Symbol<'a>> {
+        self.find(name).ok().and_then(|place| self.known.get(place))
     }
 
     /// Whether a name is a node here.
     pub(super) fn is_node(&self, name: &str) -> bool {
-        self.known.contains_key(&name) || self.given.contains_key(&name)
+        self.symbol(name).is_some()
     }
 
-    /// The node of a name; a node given through the API becomes part of the program with its first mention.
-    pub(super) fn node(&mut self, name: &'a str) -> Option<NodeIndex> {
-        if let Some(&node) = self.known.get(&name) {
-            return Some(node);
+    /// Whether a node was given as a constant.
+    pub(super) fn is_constant(&self, name: &str) -> bool {
+        self.symbol(name).and_then(|symbol| symbol.given).is_some_and(|given| given.is_constant)
+    }
+
+    /// The node of a name.
+    pub(super) fn node(&mut self, name: &str) -> Option<NodeIndex> {
+        let place = self.find(name).ok()?;
+        let next = self.program.nodes.len();
+        let symbol = &mut self.known[place];
+        if let (None, Some(given)) = (symbol.node, symbol.given) {
+            symbol.node = Some(next);
+            let (dtype, shape) = (given.dtype, given.shape.clone());
+            self.reserve(name, Origin::Given);
+            self.fill(next, dtype, shape);
+            return Some(next);
         }
-        let given = &self.all_given[*self.given.get(&name)?];
-        let node = self.reserve(name, Origin::Given);
-        self.fill(node, given.dtype, given.shape.clone());
-        self.known.insert(name, node);
-        Some(node)
+        symbol.node
     }
 
     /// The place of a node that is about to be created: no name leads to it yet.
@@ -69,15 +92,11 @@ impl<'a> Symbols<'a> {
     }
 
     /// From here on the name is that node.
-    pub(super) fn define(&mut self, name: &'a str, span: Span, node: NodeIndex, dtype: DType, shape: Vec<u32>) {
+    pub(super) fn define(&mut self, name: &'a str, at: u32, node: NodeIndex, dtype: DType, shape: Vec<u32>) {
         self.fill(node, dtype, shape);
-        self.known.insert(name, node);
-        self.defined.insert(name, span);
-    }
-
-    /// Whether a node was given as a constant.
-    pub(super) fn is_constant(&self, name: &str) -> bool {
-        self.given.get(&name).is_some_and(|&given| self.all_given[given].is_constant)
+        if let Err(place) = self.find(name) {
+            self.known.insert(place, Symbol { name, given: None, node: Some(node), defined: Some(at) });
+        }
     }
 
     pub(super) fn at(&self, node: NodeIndex) -> &ProgramNode {
@@ -93,48 +112,76 @@ impl<'a> Symbols<'a> {
     }
 
     pub(super) fn declare(&mut self, declaration: &'a Declaration) -> Checked<()> {
+        let Declaration { dtype, ref extents, .. } = *declaration;
         let name = declaration.name.text.as_str();
-        let at = declaration.name.span;
-        if let Some(&first) = self.defined.get(&name) {
-            let message = format!("\"{name}\" is defined already; declare a node once, before its first assignment");
-            return Err(
-                Fault::new(ErrorKind::DuplicateNode, at, message).and(first, format!("\"{name}\" is defined here"))
-            );
+        let at = declaration.name.span.start;
+        if let Some(first) = self.symbol(name).and_then(|symbol| symbol.defined) {
+            let message =
+                format_args!("\"{name}\" is defined already; declare a node once, before its first assignment");
+            let failed = self.faults.fail(ErrorKind::DuplicateNode, at, message);
+            self.faults.and(first, format_args!("\"{name}\" is defined here"));
+            return Err(failed);
         }
-        let rank = declaration.extents.len();
-        if rank > MAX_RANK {
-            let message = format!("\"{name}\" has rank {rank}; programs work with rank 0 to {MAX_RANK}");
-            return Err(Fault::new(ErrorKind::ShapeMismatch, at, message));
-        }
-        if let Some(node) = self.node(name) {
-            let given = self.at(node);
-            if given.dtype != declaration.dtype {
-                let message = format!(
-                    "\"{name}\" is declared {}, and the node that is given is {}; declare what is given, or leave the \
-                     declaration out",
-                    declaration.dtype, given.dtype
-                );
-                return Err(Fault::new(ErrorKind::DTypeMismatch, at, message));
-            }
-            if given.shape != declaration.extents {
-                let message = format!(
-                    "\"{name}\" is declared with shape {:?}, and the node that is given has shape {:?}; declare what is \
-                     given, or leave the declaration out",
-                    declaration.extents, given.shape
-                );
-                return Err(Fault::new(ErrorKind::ShapeMismatch, at, message));
-            }
-            self.defined.insert(name, at);
+        self.has_rank(&declaration.name, extents.len())?;
+        let Some(node) = self.node(name) else {
+            self.is_countable(&declaration.name, extents)?;
+            let node = self.reserve(name, Origin::Declared);
+            self.define(name, at, node, dtype, extents.clone());
             return Ok(());
+        };
+        let given = self.at(node);
+        if given.dtype != dtype {
+            let message = format_args!(
+                "\"{name}\" is declared {dtype}, and the node that is given is {}; declare what is given, or leave the \
+                 declaration out",
+                given.dtype
+            );
+            return Err(self.faults.fail(ErrorKind::DTypeMismatch, at, message));
         }
-        is_countable(&declaration.name, &declaration.extents)?;
-        let node = self.reserve(name, Origin::Declared);
-        self.define(name, at, node, declaration.dtype, declaration.extents.clone());
+        if given.shape != *extents {
+            let message = format_args!(
+                "\"{name}\" is declared with shape {extents:?}, and the node that is given has shape {:?}; declare what is \
+                 given, or leave the declaration out",
+                given.shape
+            );
+            return Err(self.faults.fail(ErrorKind::ShapeMismatch, at, message));
+        }
+        if let Ok(place) = self.find(name) {
+            self.known[place].defined = Some(at);
+        }
         Ok(())
     }
 
+    /// Whether a node that is declared or created has a rank that programs work with.
+    pub(super) fn has_rank(&self, name: &Name, rank: usize) -> Checked<()> {
+        if rank <= MAX_RANK {
+            return Ok(());
+        }
+        let message = format_args!("\"{}\" has rank {rank}; programs work with rank 0 to {MAX_RANK}", name.text);
+        Err(self.faults.fail(ErrorKind::ShapeMismatch, name.span.start, message))
+    }
+
+    /// Whether the elements of a node can be counted: exactly in JavaScript too, in any order of multiplication.
+    pub(super) fn is_countable(&self, name: &Name, shape: &[u32]) -> Checked<()> {
+        const MOST: u64 = 1 << 53;
+        let mut count = 1u64;
+        for &extent in shape {
+            // What is too large stays so.
+            if extent > 0 {
+                let extent = u64::from(extent);
+                count = if count > MOST / extent { MOST + 1 } else { count * extent };
+            }
+        }
+        if count <= MOST {
+            return Ok(());
+        }
+        let message =
+            format_args!("\"{}\" with shape {shape:?} has more than 2^53 elements; give it smaller extents", name.text);
+        Err(self.faults.fail(ErrorKind::LimitExceeded, name.span.start, message))
+    }
+
     /// Marks the outputs, and gives the program.
-    pub(super) fn finish(mut self, outputs: &'a [String]) -> Result<Program> {
+    pub(super) fn finish(mut self, outputs: &[String]) -> Result<Program> {
         for output in outputs {
             let Some(node) = self.node(output) else {
                 let message = format!(
@@ -147,19 +194,4 @@ impl<'a> Symbols<'a> {
         }
         Ok(self.program)
     }
-}
-
-/// Whether the elements of a node can be counted: exactly in JavaScript too, in any order of multiplication.
-pub(super) fn is_countable(name: &Name, shape: &[u32]) -> Checked<()> {
-    const MOST: u64 = 1 << 53;
-    let mut count = Some(1u64);
-    for &extent in shape.iter().filter(|&&extent| extent > 0) {
-        count = count.and_then(|count| count.checked_mul(u64::from(extent))).filter(|&count| count <= MOST);
-    }
-    if count.is_some() {
-        return Ok(());
-    }
-    let message =
-        format!("\"{}\" with shape {shape:?} has more than 2^53 elements; give it smaller extents", name.text);
-    Err(Fault::new(ErrorKind::LimitExceeded, name.span, message))
 }

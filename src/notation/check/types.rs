@@ -1,319 +1,521 @@
 //! Expressions with their types.
+//!
+//! What is resolved is put on a stack, [`Scope::values`], from which what is above takes it. Expressions of integer literals,
+//! and choices between such, have no type until they meet one: on the stack, a constant that is a bool of type i32 stands
+//! for a literal, whose value is found in the syntax when its type is known. No checked program has one.
 
-use super::fault::{Checked, Fault, MEANING};
+use std::fmt::Arguments;
+
+use super::fault::{Checked, Failed, MEANING};
 use super::literal;
-use super::operand::{Operand, choice, common, constant, float, mismatch, unified};
-use super::scope::{Meaning, Scope};
+use super::scope::{Meaning, Scope, parts};
 use crate::dtype::DType;
 use crate::error::ErrorKind;
-use crate::notation::ast::{BinaryOp, Expr, ExprKind, Function, Name, ReduceOp, Span, UnaryOp};
+use crate::notation::ast::{BinaryOp, Expr, ExprKind, Function, ReduceOp, UnaryOp};
 use crate::notation::program::{Expr as Typed, ExprKind as Kind, IndexId, Ty, Value};
+use crate::notation::words::level;
+
+/// What an operator or a function takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    /// Anything of one type.
+    One,
+    /// Numbers of one type.
+    Numbers,
+    /// Numbers of one type that are compared.
+    Ordered,
+    /// Floats, and integers as such.
+    Floats,
+    /// u32.
+    Unsigned,
+    /// Integers of one type.
+    Integers,
+    /// Integers of one type; of bools, other operators are meant.
+    Bits,
+    /// An integer, and another of any integer type.
+    Shift,
+    /// As a shift, and floats.
+    Power,
+    /// Bools.
+    Truths,
+}
+
+/// The byte at which an operand stands, for messages.
+pub(super) fn start(expr: &Expr) -> u32 {
+    match &expr.kind {
+        ExprKind::Access { name, .. } => name.span.start,
+        ExprKind::Pad { access, .. } => start(access),
+        _ => expr.span.start,
+    }
+}
+
+/// The first branch of a choice, in what is resolved and in the syntax.
+fn first_branch<'t, 'e>(typed: &'t Typed, expr: &'e Expr) -> Option<(&'t Typed, &'e Expr)> {
+    let Kind::Conditional(_, typed, _) = &typed.kind else { return None };
+    let expr = match &expr.kind {
+        ExprKind::Conditional(_, a, _) => a,
+        ExprKind::Call(_, arguments) => arguments.get(1)?,
+        _ => return None,
+    };
+    Some((typed, expr))
+}
+
+/// The type of what is resolved; none of literals and of choices between them.
+fn ty_of(mut typed: &Typed) -> Option<Ty> {
+    let ty = typed.ty;
+    while let Kind::Conditional(_, branch, _) = &typed.kind {
+        typed = branch;
+    }
+    let is_literal = matches!(typed.kind, Kind::Const(Value::Bool(_))) && typed.ty != Ty::Bool;
+    if is_literal { None } else { Some(ty) }
+}
+
+fn convert(typed: &mut Typed, dtype: DType) {
+    let inner = std::mem::replace(typed, NOTHING);
+    *typed = Typed { kind: Kind::Cast(dtype, Box::new(inner)), ty: Ty::of(dtype) };
+}
+
+/// An integer as a float; anything else as it is.
+fn float(typed: &mut Typed) {
+    if matches!(typed.ty, Ty::I32 | Ty::U32) {
+        convert(typed, DType::F32);
+    }
+}
+
+/// What stands for a literal.
+const NOTHING: Typed = Typed { kind: Kind::Const(Value::Bool(false)), ty: Ty::I32 };
 
 impl<'a> Scope<'_, 'a> {
-    /// An expression, resolved; each part of it is resolved once, in the order of the text. Expressions may be deep, so
-    /// that what recurses holds little: each kind has a function, and what it does with its parts another.
-    pub(super) fn operand(&mut self, expr: &'a Expr) -> Checked<Operand<'a>> {
-        if literal::is_literal(expr) {
-            return Ok(Operand::Literal(expr));
-        }
-        if literal::is_truth(expr) {
-            return Ok(Operand::Typed(constant(Value::Bool(literal::truth(expr)?)), expr.span));
-        }
-        match &expr.kind {
-            ExprKind::Access { name, positions } => self.access(name, positions, None),
-            ExprKind::Pad { access, value } => self.pad(access, value),
-            ExprKind::Unary(op, a) => self.unary(*op, a, expr.span),
-            ExprKind::Binary(op, a, b) => self.binary(*op, a, b, expr.span),
-            ExprKind::Conditional(condition, a, b) => self.conditional(condition, a, b, expr.span),
-            ExprKind::Call(function, arguments) => self.call(*function, arguments, expr.span),
-            ExprKind::Cast(dtype, a) => self.operand(a).and_then(|a| cast(*dtype, a, expr.span)),
-            ExprKind::Bitcast(dtype, a) => self.operand(a).and_then(|a| bitcast(*dtype, a, expr.span)),
-            ExprKind::Reduce { op, indices, body } => self.reduce(*op, indices, body, expr.span),
-            _ => self.leaf(expr),
-        }
+    pub(super) fn mismatch(&self, at: u32, message: Arguments<'_>) -> Failed {
+        self.fail(ErrorKind::DTypeMismatch, at, message)
     }
 
-    fn leaf(&mut self, expr: &'a Expr) -> Checked<Operand<'a>> {
-        let typed = |kind, ty| Ok(Operand::Typed(Typed { kind, ty }, expr.span));
-        let value = match &expr.kind {
-            ExprKind::Name(name) => match self.meaning(name, expr.span)? {
-                Meaning::Index(index) => return typed(Kind::Index(index), Ty::I32),
-                Meaning::Node(node) => return self.load(node, &[], expr.span, None),
+    pub(super) fn push(&mut self, kind: Kind, ty: Ty) {
+        self.values.push(Typed { kind, ty });
+    }
+
+    pub(super) fn pop(&mut self) -> Typed {
+        self.values.pop().unwrap_or(NOTHING)
+    }
+
+    fn pop_boxed(&mut self) -> Box<Typed> {
+        Box::new(self.pop())
+    }
+
+    /// The type of what was resolved last.
+    pub(super) fn last_ty(&self) -> Option<Ty> {
+        self.values.last().and_then(ty_of)
+    }
+
+    /// An expression, resolved onto the stack; each part of it is resolved once, in the order of the text.
+    pub(super) fn operand(&mut self, expr: &'a Expr) -> Checked<()> {
+        match literal::class(expr) {
+            Some(Ty::Bool) => {
+                let truth = self.fold(expr, Ty::I32)? != 0;
+                self.push(Kind::Const(Value::Bool(truth)), Ty::Bool);
+                return Ok(());
+            }
+            Some(_) => {
+                self.values.push(NOTHING);
+                return Ok(());
+            }
+            None => {}
+        }
+        match &expr.kind {
+            ExprKind::Access { name, positions } => {
+                let node = self.accessed(name)?;
+                return self.load(node, positions, name.span.start, None);
+            }
+            ExprKind::Pad { access, value } => {
+                if let ExprKind::Access { name, positions } = &access.kind {
+                    let node = self.accessed(name)?;
+                    return self.load(node, positions, name.span.start, Some(value));
+                }
+                return Err(self.fail(
+                    MEANING,
+                    access.span.start,
+                    format_args!(
+                        "pad takes an access of a tensor first (pad(x[i - 1], 0)); put the rest around the pad"
+                    ),
+                ));
+            }
+            ExprKind::Name(name) => match self.meaning(name, expr.span.start)? {
+                Meaning::Index(index) => self.push(Kind::Index(index), Ty::I32),
+                Meaning::Node(node) => return self.load(node, &[], expr.span.start, None),
             },
-            ExprKind::Static(name) => return typed(Kind::Static(self.symbols.static_index(name)), Ty::I32),
+            ExprKind::Static(name) => {
+                let index = self.symbols.static_index(name);
+                self.push(Kind::Static(index), Ty::I32);
+            }
             ExprKind::Float(number) => {
                 let narrow = *number as f32;
                 if narrow.is_infinite() {
-                    let message = "this number is too large for f32 (3.4028235e38 at most); write inf";
-                    return Err(mismatch(expr.span, message));
+                    return Err(self.mismatch(
+                        expr.span.start,
+                        format_args!("this number is too large for f32 (3.4028235e38 at most); write inf"),
+                    ));
                 }
-                Value::F32(narrow)
+                self.push_float(narrow);
             }
-            ExprKind::Inf => Value::F32(f32::INFINITY),
-            ExprKind::Nan => Value::F32(f32::NAN),
-            ExprKind::Pi => Value::F32(std::f32::consts::PI),
-            ExprKind::Bool(truth) => Value::Bool(*truth),
-            _ => return Ok(Operand::Literal(expr)),
-        };
-        Ok(Operand::Typed(constant(value), expr.span))
-    }
-
-    fn access(&mut self, name: &'a Name, positions: &'a [Expr], pad: Option<&'a Expr>) -> Checked<Operand<'a>> {
-        let node = self.accessed(name)?;
-        self.load(node, positions, name.span, pad)
-    }
-
-    fn pad(&mut self, access: &'a Expr, value: &'a Expr) -> Checked<Operand<'a>> {
-        if let ExprKind::Access { name, positions } = &access.kind {
-            return self.access(name, positions, Some(value));
+            ExprKind::Inf => self.push_float(f32::INFINITY),
+            ExprKind::Nan => self.push_float(f32::NAN),
+            ExprKind::Pi => self.push_float(std::f32::consts::PI),
+            _ => return self.above(expr),
         }
-        let message = "pad takes an access of a tensor first (pad(x[i - 1], 0)); put the rest around the pad";
-        Err(Fault::new(MEANING, access.span, message))
+        Ok(())
     }
 
-    fn unary(&mut self, op: UnaryOp, a: &'a Expr, span: Span) -> Checked<Operand<'a>> {
-        self.operand(a).and_then(|a| unary(op, a, span))
+    fn push_float(&mut self, value: f32) {
+        self.push(Kind::Const(Value::F32(value)), Ty::F32);
     }
 
-    fn binary(&mut self, op: BinaryOp, a: &'a Expr, b: &'a Expr, span: Span) -> Checked<Operand<'a>> {
-        let a = self.operand(a)?;
-        self.operand(b).and_then(|b| binary(op, a, b, span))
-    }
-
-    fn conditional(&mut self, condition: &'a Expr, a: &'a Expr, b: &'a Expr, span: Span) -> Checked<Operand<'a>> {
-        let condition = self.operand(condition).and_then(|condition| condition.condition("a condition"))?;
-        let condition = Box::new(condition);
-        let a = Box::new(self.operand(a)?);
-        self.operand(b).and_then(|b| chosen(condition, a, b, span))
-    }
-
-    fn call(&mut self, function: Function, arguments: &'a [Expr], span: Span) -> Checked<Operand<'a>> {
-        let word = function.name();
-        if arguments.len() != function.arity() {
-            let (wanted, found) = (function.arity(), arguments.len());
-            let message = format!("{word} takes {wanted} arguments, found {found}; write {word}({})", "..");
-            return Err(Fault::new(ErrorKind::NotationSyntax, span, message));
+    /// An expression above others.
+    fn above(&mut self, expr: &'a Expr) -> Checked<()> {
+        let outside = self.inner;
+        let mut bound = Vec::new();
+        let mut is_choice = false;
+        match &expr.kind {
+            ExprKind::Reduce { indices, .. } => bound = self.bind(indices)?,
+            ExprKind::Conditional(..) => is_choice = true,
+            ExprKind::Call(function, arguments) => {
+                let (word, wanted, found) = (function.name(), function.arity(), arguments.len());
+                if found != wanted {
+                    let message = format_args!("{word} takes {wanted} arguments, found {found}; write {word}(..)");
+                    return Err(self.fail(ErrorKind::NotationSyntax, expr.span.start, message));
+                }
+                is_choice = *function == Function::Select;
+            }
+            _ => {}
         }
-        if let (Function::Select, [condition, a, b]) = (function, arguments) {
-            return self.conditional(condition, a, b, span);
+        let parts = parts(expr);
+        for (number, part) in parts.iter().enumerate() {
+            self.operand(part)?;
+            if is_choice && number == 0 {
+                self.takes(Takes::Truths, &parts[..1], "a condition")?;
+            }
         }
-        let mut operands = Vec::with_capacity(arguments.len());
-        for argument in arguments {
-            operands.push(self.operand(argument)?);
-        }
-        called(function, operands, span)
+        self.inner = outside;
+        self.resolved(expr, &parts, bound)
     }
 
-    fn reduce(&mut self, op: ReduceOp, names: &'a [Name], body: &'a Expr, span: Span) -> Checked<Operand<'a>> {
-        let outside = self.bound.len();
-        let indices = self.bind(names)?;
-        let body = self.operand(body)?;
-        self.bound.truncate(outside);
-        self.reduced(op, indices, body, span)
-    }
-
-    fn reduced(&mut self, op: ReduceOp, indices: Vec<IndexId>, body: Operand<'a>, span: Span) -> Checked<Operand<'a>> {
-        let word = op.name();
-        let is_argument = matches!(op, ReduceOp::ArgMax | ReduceOp::ArgMin);
-        if indices.is_empty() || is_argument && indices.len() > 1 {
-            let wanted = if is_argument { "one index" } else { "indices" };
-            let message = format!("{word} takes {wanted}, found {}; write {word}[k](..)", indices.len());
-            return Err(Fault::new(MEANING, span, message));
-        }
-        if is_argument {
-            self.arguments.extend(indices.iter().map(|&index| (index, span)));
-        }
-        let body = number(body, word)?;
-        let ty = if is_argument { Ty::I32 } else { body.ty };
-        Ok(Operand::Typed(Typed { kind: Kind::Reduce { op, indices, body: Box::new(body) }, ty }, span))
-    }
-}
-
-fn unary(op: UnaryOp, operand: Operand<'_>, span: Span) -> Checked<Operand<'_>> {
-    let a = match op {
-        UnaryOp::Not => operand.condition("the operand of !")?,
-        UnaryOp::Neg => number(operand, "-")?,
-        UnaryOp::BitNot => integer(operand, "~")?,
-    };
-    let ty = a.ty;
-    Ok(Operand::Typed(Typed { kind: Kind::Unary(op, Box::new(a)), ty }, span))
-}
-
-fn binary<'a>(op: BinaryOp, a: Operand<'a>, b: Operand<'a>, span: Span) -> Checked<Operand<'a>> {
-    let word = op.symbol();
-    let (a, b) = match op {
-        BinaryOp::And | BinaryOp::Or => {
-            let of = format!("an operand of {word}");
-            (a.condition(&of)?, b.condition(&of)?)
-        }
-        BinaryOp::Pow => power(a, b)?,
-        BinaryOp::Shl | BinaryOp::Shr => amount(a, b, word)?,
-        BinaryOp::BitAnd | BinaryOp::BitXor | BinaryOp::BitOr => {
-            for side in [&a, &b] {
-                match side.ty() {
-                    Some(Ty::Bool) => {
-                        let message = format!("{word} takes integers, found bool; use &&, || or !=");
-                        return Err(mismatch(side.span(), message));
-                    }
-                    Some(Ty::F32) => return Err(no_integer(side, word)),
+    /// An expression above those that were resolved last.
+    fn resolved(&mut self, expr: &Expr, parts: &[&Expr], bound: Vec<IndexId>) -> Checked<()> {
+        let at = expr.span.start;
+        let mut ty;
+        let kind = match &expr.kind {
+            ExprKind::Unary(op, _) => {
+                let (takes, word) = match op {
+                    UnaryOp::Neg => (Takes::Numbers, "-"),
+                    UnaryOp::Not => (Takes::Truths, "the operand of !"),
+                    UnaryOp::BitNot => (Takes::Integers, "~"),
+                };
+                ty = self.unify(takes, parts, word)?;
+                Kind::Unary(*op, self.pop_boxed())
+            }
+            ExprKind::Binary(op, ..) => {
+                let takes = match op.level() {
+                    level::POWER => Takes::Power,
+                    level::SHIFT => Takes::Shift,
+                    level::BIT_AND | level::BIT_XOR | level::BIT_OR => Takes::Bits,
+                    level::AND | level::OR => Takes::Truths,
+                    _ if matches!(op, BinaryOp::Eq | BinaryOp::Ne) => Takes::One,
+                    level::COMPARE => Takes::Ordered,
+                    _ => Takes::Numbers,
+                };
+                let word = match op {
+                    BinaryOp::And => "an operand of &&",
+                    BinaryOp::Or => "an operand of ||",
+                    _ => op.symbol(),
+                };
+                ty = self.unify(takes, parts, word)?;
+                if !literal::is_arithmetic(*op) {
+                    ty = Ty::Bool;
+                }
+                let (b, a) = (self.pop_boxed(), self.pop_boxed());
+                Kind::Binary(*op, a, b)
+            }
+            ExprKind::Conditional(..) | ExprKind::Call(Function::Select, _) => {
+                let branches = &self.values[self.values.len() - 2..];
+                ty = Ty::I32;
+                if branches.iter().any(|branch| ty_of(branch).is_some()) {
+                    ty = self.unify(Takes::One, &parts[1..], "a choice")?;
+                }
+                let (b, a, condition) = (self.pop_boxed(), self.pop_boxed(), self.pop_boxed());
+                Kind::Conditional(condition, a, b)
+            }
+            ExprKind::Call(function, _) => {
+                let word = function.name();
+                let takes = match function {
+                    Function::Pow => Takes::Power,
+                    Function::Threefry | Function::Uniform | Function::Normal => Takes::Unsigned,
+                    _ if literal::is_on_integers(*function) => Takes::Numbers,
+                    _ => Takes::Floats,
+                };
+                ty = self.unify(takes, parts, word)?;
+                match function {
+                    Function::IsNan | Function::IsInf => ty = Ty::Bool,
+                    Function::Uniform | Function::Normal => ty = Ty::F32,
                     _ => {}
                 }
+                let first = self.values.len() - parts.len();
+                Kind::Call(*function, self.values.split_off(first))
             }
-            pair(a, b, word)?
-        }
-        _ => {
-            let is_order = matches!(op, BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge);
-            if is_order && a.ty() == Some(Ty::Bool) {
-                let message =
-                    format!("{word} takes numbers, found bool; comparisons do not chain: write a < b && b < c");
-                return Err(mismatch(a.span(), message));
+            ExprKind::Reduce { op, .. } => {
+                let (word, count) = (op.name(), bound.len());
+                let is_argument = matches!(op, ReduceOp::ArgMax | ReduceOp::ArgMin);
+                if count == 0 || is_argument && count > 1 {
+                    let wanted = if is_argument { "one index" } else { "indices" };
+                    let message = format_args!("{word} takes {wanted}, found {count}; write {word}[k](..)");
+                    return Err(self.fail(MEANING, at, message));
+                }
+                ty = self.unify(Takes::Numbers, parts, word)?;
+                if is_argument {
+                    ty = Ty::I32;
+                    self.arguments.extend(bound.first().map(|&index| (index, at)));
+                }
+                Kind::Reduce { op: *op, indices: bound, body: self.pop_boxed() }
             }
-            if !matches!(op, BinaryOp::Eq | BinaryOp::Ne) {
-                is_number(&a, word)?;
-                is_number(&b, word)?;
+            ExprKind::Cast(dtype, a) => {
+                let is_narrow = matches!(dtype, DType::F16 | DType::BF16);
+                ty = Ty::of(*dtype);
+                let is_literal = literal::class(a) == Some(Ty::I32);
+                if is_literal && ty == Ty::F32 {
+                    self.into_ty(a, ty)?;
+                    if *dtype == DType::F32 {
+                        return Ok(());
+                    }
+                } else if is_narrow {
+                    self.settle(a)?;
+                    // An integer becomes f32 and is rounded once more, as when it is stored.
+                    if let Some(value) = self.values.last_mut() {
+                        float(value);
+                    }
+                } else {
+                    self.concrete(a)?;
+                }
+                Kind::Cast(*dtype, self.pop_boxed())
             }
-            pair(a, b, word)?
-        }
-    };
-    let ty = if literal::is_arithmetic(op) { a.ty } else { Ty::Bool };
-    Ok(Operand::Typed(Typed { kind: Kind::Binary(op, Box::new(a), Box::new(b)), ty }, span))
-}
-
-fn chosen<'a>(condition: Box<Typed>, a: Box<Operand<'a>>, b: Operand<'a>, span: Span) -> Checked<Operand<'a>> {
-    if a.ty().is_none() && b.ty().is_none() {
-        return Ok(Operand::Choice(condition, a, Box::new(b)));
+            ExprKind::Bitcast(dtype, a) => {
+                self.concrete(a)?;
+                let operand = self.pop_boxed();
+                let found = operand.ty;
+                if found == Ty::Bool || !matches!(dtype, DType::F32 | DType::I32 | DType::U32) {
+                    let found = found.name();
+                    let message = format_args!(
+                        "bitcast_{dtype} takes a value of 32 bits to another, found {found}; write {dtype}(..)"
+                    );
+                    return Err(self.mismatch(at, message));
+                }
+                ty = Ty::of(*dtype);
+                Kind::Bitcast(operand)
+            }
+            _ => return Err(Failed),
+        };
+        self.push(kind, ty);
+        Ok(())
     }
-    let (a, b) = pair(*a, b, "a choice")?;
-    Ok(Operand::Typed(choice(condition, a, b), span))
-}
 
-fn called(function: Function, operands: Vec<Operand<'_>>, span: Span) -> Checked<Operand<'_>> {
-    let word = function.name();
-    for operand in &operands {
-        is_number(operand, word)?;
+    /// Whether the last values are what an operator or a function takes.
+    fn takes(&self, takes: Takes, parts: &[&Expr], word: &str) -> Checked<()> {
+        let first = self.values.len() - parts.len();
+        for (number, part) in parts.iter().enumerate() {
+            let ty = ty_of(&self.values[first + number]);
+            let is_bool = ty == Some(Ty::Bool);
+            let at = start(part);
+            let found = ty.map_or("an integer", Ty::name);
+            let is_wrong = match takes {
+                Takes::One => false,
+                Takes::Truths if is_bool => false,
+                Takes::Truths => {
+                    let at = self.first_literal(first + number, part).map_or(at, |literal| literal.span.start);
+                    let message = format_args!("{word} must be bool, found {found}; compare (.. != 0)");
+                    return Err(self.mismatch(at, message));
+                }
+                Takes::Integers | Takes::Bits | Takes::Shift => is_bool || ty == Some(Ty::F32),
+                Takes::Unsigned => !is_bool && ty.is_some_and(|ty| ty != Ty::U32),
+                Takes::Numbers | Takes::Ordered | Takes::Floats | Takes::Power => is_bool,
+            };
+            if !is_wrong {
+                continue;
+            }
+            return Err(match takes {
+                Takes::Unsigned => self.mismatch(at, format_args!("{word} takes u32, found {found}; write u32(..)")),
+                Takes::Bits if is_bool => {
+                    self.mismatch(at, format_args!("{word} takes integers, found bool; use &&, || or !="))
+                }
+                Takes::Integers | Takes::Bits | Takes::Shift => {
+                    self.mismatch(at, format_args!("{word} takes integers, found {found}; write i32(..) or u32(..)"))
+                }
+                _ => {
+                    let remedy = if takes == Takes::Ordered && number == 0 {
+                        "comparisons do not chain: write a < b && b < c"
+                    } else {
+                        "convert it (f32(..), i32(..)), or use && and ||"
+                    };
+                    self.mismatch(at, format_args!("{word} takes numbers, found bool; {remedy}"))
+                }
+            });
+        }
+        Ok(())
     }
-    let (arguments, ty) = match function {
-        Function::IsNan | Function::IsInf => (unified(operands, Ty::F32)?, Ty::Bool),
-        Function::Threefry | Function::Uniform | Function::Normal => {
-            for operand in &operands {
-                if let Some(found @ (Ty::I32 | Ty::F32)) = operand.ty() {
-                    let message = format!("{word} takes u32, found {}; write u32(..)", found.name());
-                    return Err(mismatch(operand.span(), message));
+
+    /// The literal that a value stands for, or the first of a choice between such.
+    fn first_literal<'e>(&self, number: usize, mut expr: &'e Expr) -> Option<&'e Expr> {
+        let mut typed = &self.values[number];
+        if ty_of(typed).is_some() {
+            return None;
+        }
+        while let Some(branch) = first_branch(typed, expr) {
+            (typed, expr) = branch;
+        }
+        Some(expr)
+    }
+
+    /// Checks the last values, and gives them the type that they need; that type.
+    fn unify(&mut self, takes: Takes, parts: &[&Expr], word: &str) -> Checked<Ty> {
+        if takes == Takes::Unsigned {
+            self.takes(Takes::Numbers, parts, word)?;
+        }
+        self.takes(takes, parts, word)?;
+        let first = self.values.len() - parts.len();
+        let types = |number: usize| ty_of(&self.values[first + number]);
+        let is_free = matches!(takes, Takes::Shift | Takes::Power);
+        let ty = match takes {
+            Takes::Truths => Ty::Bool,
+            Takes::Floats => Ty::F32,
+            Takes::Unsigned => Ty::U32,
+            _ if is_free => match (types(0), types(1)) {
+                (_, Some(Ty::F32)) => Ty::F32,
+                (a, b) => a.or(b).unwrap_or(Ty::I32),
+            },
+            _ => self.common(first, parts, word)?,
+        };
+        for (number, part) in parts.iter().enumerate() {
+            let place = first + number;
+            let mut wanted = ty;
+            if is_free && number == 1 && ty != Ty::F32 {
+                // Of two integers, the second may be of either type; a literal takes the type of the first where it fits.
+                wanted = ty_of(&self.values[place]).unwrap_or(ty);
+                if literal::class(part) == Some(Ty::I32) && !literal::fits(self.fold(part, ty)?, ty) {
+                    wanted = if ty == Ty::I32 { Ty::U32 } else { Ty::I32 };
                 }
             }
-            let ty = if function == Function::Threefry { Ty::U32 } else { Ty::F32 };
-            (unified(operands, Ty::U32)?, ty)
+            self.value_into(place, part, wanted)?;
         }
-        Function::Pow => {
-            let mut sides = operands.into_iter();
-            let (Some(base), Some(exponent)) = (sides.next(), sides.next()) else {
-                return Err(Fault::new(ErrorKind::Bug, span, "bug: pow has no arguments"));
+        Ok(ty)
+    }
+
+    /// The type that the values from there on have in common.
+    fn common(&self, first: usize, parts: &[&Expr], word: &str) -> Checked<Ty> {
+        let types = || self.values[first..].iter().map(ty_of);
+        let has_float = types().any(|ty| ty == Some(Ty::F32));
+        let mut ty: Option<Ty> = None;
+        for (other, part) in types().zip(parts) {
+            ty = match (ty, other) {
+                (None, other) | (other, None) => other,
+                (Some(a), Some(b)) if a == b => ty,
+                (Some(a), Some(b)) if has_float && a != Ty::Bool && b != Ty::Bool => Some(Ty::F32),
+                (Some(a), Some(b)) => return Err(self.clash(a, b, start(part), word)),
             };
-            let (base, exponent) = power(base, exponent)?;
-            let ty = base.ty;
-            (vec![base, exponent], ty)
         }
-        _ => {
-            let ty = if literal::is_on_integers(function) { common(&operands, word)? } else { Ty::F32 };
-            (unified(operands, ty)?, ty)
+        if ty == Some(Ty::Bool) {
+            for (number, part) in parts.iter().enumerate() {
+                if let Some(literal) = self.first_literal(first + number, part) {
+                    return Err(self.clash(Ty::Bool, Ty::I32, literal.span.start, word));
+                }
+            }
         }
-    };
-    Ok(Operand::Typed(Typed { kind: Kind::Call(function, arguments), ty }, span))
-}
+        Ok(ty.unwrap_or(Ty::I32))
+    }
 
-/// An operand of a type: literals as i32, as u32 where they fit only that.
-fn concrete(operand: Operand<'_>) -> Checked<Typed> {
-    match operand {
-        Operand::Literal(expr) if !literal::fits(literal::fold(expr, Ty::I32)?, Ty::I32) => {
-            literal::constant(expr, Ty::U32)
+    fn clash(&self, a: Ty, b: Ty, at: u32, word: &str) -> Failed {
+        let (first, second) = (a.name(), b.name());
+        let remedy = if a == Ty::Bool || b == Ty::Bool {
+            "bools are not numbers: convert one side (f32(..), i32(..)), or compare (.. != 0)".to_owned()
+        } else {
+            format!("convert one side: {first}(..)")
+        };
+        self.mismatch(at, format_args!("{word} of {first} and {second} is not defined; {remedy}"))
+    }
+
+    /// The last value as one of a type: literals must fit it, and integers become floats.
+    pub(super) fn into_ty(&mut self, expr: &Expr, ty: Ty) -> Checked<()> {
+        self.value_into(self.values.len() - 1, expr, ty)
+    }
+
+    fn value_into(&mut self, place: usize, expr: &Expr, ty: Ty) -> Checked<()> {
+        if let Some(literal) = self.first_literal(place, expr) {
+            if ty == Ty::Bool {
+                let message = format_args!("expected bool, found a number; write true or false, or compare");
+                return Err(self.mismatch(literal.span.start, message));
+            }
+            return self.decide(place, expr, ty.dtype());
         }
-        other => other.settled(),
-    }
-}
-
-fn cast(dtype: DType, operand: Operand<'_>, span: Span) -> Checked<Operand<'_>> {
-    let ty = Ty::of(dtype);
-    let expr = match (operand, dtype) {
-        (Operand::Literal(expr), DType::F32) => {
-            return Ok(Operand::Typed(literal::constant(expr, Ty::F32)?, span));
+        let value = &mut self.values[place];
+        let found = value.ty;
+        if ty == Ty::F32 {
+            float(value);
         }
-        (Operand::Literal(expr), DType::F16 | DType::BF16) => literal::constant(expr, Ty::F32)?,
-        // An integer becomes f32 and is rounded once more, as when it is stored.
-        (other, DType::F16 | DType::BF16) => float(other.settled()?),
-        (other, _) => concrete(other)?,
-    };
-    Ok(Operand::Typed(Typed { kind: Kind::Cast(dtype, Box::new(expr)), ty }, span))
-}
-
-fn bitcast(dtype: DType, operand: Operand<'_>, span: Span) -> Checked<Operand<'_>> {
-    let a = concrete(operand)?;
-    if a.ty == Ty::Bool || !matches!(dtype, DType::F32 | DType::I32 | DType::U32) {
-        let found = a.ty.name();
-        let message = format!("bitcast_{dtype} takes a value of 32 bits to another, found {found}; write {dtype}(..)");
-        return Err(mismatch(span, message));
-    }
-    Ok(Operand::Typed(Typed { kind: Kind::Bitcast(Box::new(a)), ty: Ty::of(dtype) }, span))
-}
-
-fn is_number(operand: &Operand<'_>, word: &str) -> Checked<()> {
-    if operand.ty() != Some(Ty::Bool) {
-        return Ok(());
-    }
-    let message = format!("{word} takes numbers, found bool; convert it (f32(..), i32(..)), or use && and ||");
-    Err(mismatch(operand.span(), message))
-}
-
-fn number(operand: Operand<'_>, word: &str) -> Checked<Typed> {
-    is_number(&operand, word)?;
-    operand.settled()
-}
-
-fn no_integer(operand: &Operand<'_>, word: &str) -> Fault {
-    let found = operand.ty().map_or("an integer", Ty::name);
-    mismatch(operand.span(), format!("{word} takes integers, found {found}; write i32(..) or u32(..)"))
-}
-
-fn integer(operand: Operand<'_>, word: &str) -> Checked<Typed> {
-    match operand.ty() {
-        Some(Ty::F32 | Ty::Bool) => Err(no_integer(&operand, word)),
-        _ => operand.settled(),
-    }
-}
-
-fn pair(a: Operand<'_>, b: Operand<'_>, word: &str) -> Checked<(Typed, Typed)> {
-    let operands = [a, b];
-    let ty = common(&operands, word)?;
-    let [a, b] = operands;
-    Ok((a.into_ty(ty)?, b.into_ty(ty)?))
-}
-
-/// Of two integers, the second may be of either type; a literal takes the type of the first where it fits.
-fn exponent(ty: Ty, operand: Operand<'_>) -> Checked<Typed> {
-    match operand {
-        Operand::Literal(expr) if !literal::fits(literal::fold(expr, ty)?, ty) => {
-            literal::constant(expr, if ty == Ty::I32 { Ty::U32 } else { Ty::I32 })
+        if value.ty == ty {
+            return Ok(());
         }
-        Operand::Typed(expr, _) if expr.ty != Ty::F32 && expr.ty != Ty::Bool => Ok(expr),
-        other => other.into_ty(ty),
+        let (wanted, found) = (ty.name(), found.name());
+        Err(self.mismatch(start(expr), format_args!("expected {wanted}, found {found}; write {wanted}(..)")))
     }
-}
 
-fn power(a: Operand<'_>, b: Operand<'_>) -> Checked<(Typed, Typed)> {
-    is_number(&a, "**")?;
-    is_number(&b, "**")?;
-    if a.ty() == Some(Ty::F32) || b.ty() == Some(Ty::F32) {
-        return Ok((a.into_ty(Ty::F32)?, b.into_ty(Ty::F32)?));
+    /// Gives literals, and choices between such, the type of a dtype.
+    fn decide(&mut self, place: usize, expr: &Expr, dtype: DType) -> Checked<()> {
+        let mut value = std::mem::replace(&mut self.values[place], NOTHING);
+        self.decide_in(&mut value, expr, dtype)?;
+        self.values[place] = value;
+        Ok(())
     }
-    let ty = a.ty().or(b.ty()).unwrap_or(Ty::I32);
-    Ok((a.into_ty(ty)?, exponent(ty, b)?))
-}
 
-fn amount(a: Operand<'_>, b: Operand<'_>, word: &str) -> Checked<(Typed, Typed)> {
-    for side in [&a, &b] {
-        if let Some(Ty::F32 | Ty::Bool) = side.ty() {
-            return Err(no_integer(side, word));
+    fn decide_in(&self, value: &mut Typed, expr: &Expr, dtype: DType) -> Checked<()> {
+        value.ty = Ty::of(dtype);
+        let Kind::Conditional(_, a, b) = &mut value.kind else {
+            value.kind = Kind::Const(self.literal(expr, dtype)?);
+            return Ok(());
+        };
+        let parts = parts(expr);
+        for (branch, part) in [a, b].into_iter().zip(&parts[1..]) {
+            self.decide_in(branch, part, dtype)?;
         }
+        Ok(())
     }
-    let ty = a.ty().or(b.ty()).unwrap_or(Ty::I32);
-    Ok((a.into_ty(ty)?, exponent(ty, b)?))
+
+    /// The last value with the type that it has, i32 where nothing decides.
+    pub(super) fn settle(&mut self, expr: &Expr) -> Checked<()> {
+        let ty = self.last_ty().unwrap_or(Ty::I32);
+        self.into_ty(expr, ty)
+    }
+
+    /// The last value with a type: literals as i32, as u32 where they fit only that.
+    fn concrete(&mut self, expr: &Expr) -> Checked<()> {
+        if literal::class(expr) == Some(Ty::I32) && !literal::fits(self.fold(expr, Ty::I32)?, Ty::I32) {
+            return self.into_ty(expr, Ty::U32);
+        }
+        self.settle(expr)
+    }
+
+    /// The last value as it is stored into an element of a node.
+    pub(super) fn store(&mut self, expr: &Expr, dtype: DType, node: &str) -> Checked<()> {
+        let (place, ty) = (self.values.len() - 1, Ty::of(dtype));
+        let literal = self.first_literal(place, expr);
+        if literal.is_some() && ty != Ty::Bool {
+            return self.decide(place, expr, dtype);
+        }
+        let value = &mut self.values[place];
+        let found = value.ty;
+        if ty == Ty::F32 {
+            float(value);
+        }
+        if literal.is_none() && value.ty == ty {
+            return Ok(());
+        }
+        let (found, at) = (found.name(), literal.map_or(start(expr), |literal| literal.span.start));
+        let compare = if ty == Ty::Bool { "compare (.. != 0), or " } else { "" };
+        Err(self
+            .mismatch(at, format_args!("\"{node}\" is {dtype} and the value is {found}; {compare}write {dtype}(..)")))
+    }
 }
