@@ -17,13 +17,17 @@ const HOSTS = {
     if (!icd) throw new Failure("cases: Chromium's vk_swiftshader_icd.json is not there; install chromium");
     return nativeCases(folder, "native-swiftshader", { VK_DRIVER_FILES: icd });
   },
-  chromium: chromiumCases,
+  chromium: (folder) => browserCases(folder, "chromium"),
+  "chromium-host": (folder) => browserCases(folder, "chromium", { driver: "host" }),
+  firefox: (folder) => browserCases(folder, "firefox"),
+  "firefox-host": (folder) => browserCases(folder, "firefox", { driver: "host" }),
 };
 
 const USAGE = `Usage: npm run cases -- DIR [--host HOST,...] [--json]
 
 Runs every *.json of DIR (the format is in tests/cases/README.md) and compares with what it expects.
-  --host   any of ${Object.keys(HOSTS).join(", ")} (default: host,native,chromium)
+  --host   any of ${Object.keys(HOSTS).join(", ")} (default: host,native,chromium);
+           chromium-host and firefox-host are the host driver in those browsers
   --json   one line per case and host on stdout: {"case","host","pass","error","max_error"}
 
 Exit code: 0 when every case passes on every host; 1 when not; 2 for a wrong flag.`;
@@ -40,12 +44,13 @@ async function nativeCases(folder, host, env = {}) {
   return results;
 }
 
-async function chromiumCases(folder) {
+/** The cases through the npm package in a browser, on devices opened with `options`. */
+async function browserCases(folder, browser, options = {}) {
   const { openHarness, readCases, runCases } = await import("../tests/e2e/harness.mjs");
-  const harness = await openHarness();
+  const harness = await openHarness(browser);
   try {
-    const results = await runCases(harness.page, await readCases(folder));
-    if (harness.faults.length > 0) throw new Failure(`cases: host chromium: ${harness.faults.join("\n")}`);
+    const results = await runCases(harness.page, await readCases(folder), options);
+    if (harness.faults.length > 0) throw new Failure(`cases: host ${browser}: ${harness.faults.join("\n")}`);
     return results;
   } finally {
     await harness.close();
@@ -53,13 +58,16 @@ async function chromiumCases(folder) {
 }
 
 async function cases(folder, hosts, json) {
-  const browser = hosts.includes("chromium");
-  await setup({ browser: browser || hosts.includes("native-swiftshader"), native: hosts.includes("native") });
-  if (browser) await build();
+  const [inChromium, inFirefox] = ["chromium", "firefox"].map((name) => hosts.some((host) => host.startsWith(name)));
+  const web = inChromium || inFirefox;
+  const browser = inChromium || hosts.includes("native-swiftshader");
+  await setup({ browser, web, firefox: inFirefox, native: hosts.includes("native") });
+  if (web) await build();
   const rows = [["case", "host", "result", "max error"]];
   let failed = 0;
   for (const host of hosts) {
-    for (const result of await HOSTS[host](folder)) {
+    for (const outcome of await HOSTS[host](folder)) {
+      const result = { case: outcome.case, host, pass: outcome.pass, error: outcome.error, max_error: outcome.max_error };
       if (!result.pass) failed += 1;
       if (json) process.stdout.write(`${JSON.stringify(result)}\n`);
       else rows.push([result.case, host, result.pass ? "pass" : `FAIL ${result.error.replaceAll("\n", " ")}`, result.max_error ?? ""]);

@@ -1,6 +1,6 @@
 // Makes sure of every tool that the other scripts use, and says what it installs; silent when nothing is missing.
 //
-//   node scripts/setup.mjs [--tests] [--no-browser] [--no-native]
+//   node scripts/setup.mjs [--tests] [--firefox] [--no-browser] [--no-native]
 //
 // Debian packages are installed only as root on a machine with apt-get; elsewhere the exact command is printed and
 // the script ends. Node built-ins only: node_modules may not exist yet.
@@ -8,30 +8,32 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { cli, Failure, isMain, main, must, ROOT, timed } from "./lib/proc.mjs";
-import { chrome, chromedriver, hasVulkan, lockedVersion, toolsFolder, wasmBindgen, which } from "./lib/tools.mjs";
+import { chrome, chromedriver, firefox as firefoxPath, hasVulkan, lockedVersion, toolsFolder, wasmBindgen, which } from "./lib/tools.mjs";
 
 const WASM_TARGET = "wasm32-unknown-unknown";
 
-const USAGE = `Usage: node scripts/setup.mjs [--tests] [--no-browser] [--no-native]
+const USAGE = `Usage: node scripts/setup.mjs [--tests] [--firefox] [--no-browser] [--no-native]
 
 Installs what is missing to build and run wgslab.
   --tests       also what only \`npm test\` needs (wasm-pack, chromium-driver)
+  --firefox     also Firefox, in which the shared cases run
   --no-browser  without the browser and the web build's tools
   --no-native   without the native Vulkan driver`;
 
 /**
- * @param {{ browser?: boolean, native?: boolean, tests?: boolean }} needs
+ * @param {{ browser?: boolean, web?: boolean, firefox?: boolean, native?: boolean, tests?: boolean }} needs `browser` is
+ *   Chromium, `web` the tools of the web build
  */
-export async function setup({ browser = true, native = true, tests = false } = {}) {
+export async function setup({ browser = true, web = browser, firefox = false, native = true, tests = false } = {}) {
   needsCargo();
   if (!nodeModulesAreCurrent()) {
     await timed("setup: installing node_modules (npm ci, some seconds)", () =>
       must("npm", ["ci", "--ignore-scripts", "--no-fund", "--no-audit"]),
     );
   }
-  await debianPackages({ browser, native, tests });
-  if (browser) await rustTarget();
-  if (browser) await wasmBindgenCli();
+  await debianPackages({ browser, firefox, native, tests });
+  if (web) await rustTarget();
+  if (web) await wasmBindgenCli();
   if (tests) await wasmPack();
 }
 
@@ -51,19 +53,21 @@ function nodeModulesAreCurrent() {
   );
 }
 
-async function debianPackages({ browser, native, tests }) {
+async function debianPackages({ browser, firefox, native, tests }) {
   const missing = [];
   if (browser && !chrome()) missing.push("chromium");
   if (tests && !chromedriver()) missing.push("chromium-driver");
-  if (native && !hasVulkan()) missing.push("mesa-vulkan-drivers", "libvulkan1");
+  if (firefox && !firefoxPath()) missing.push("firefox-esr");
+  // Firefox uses the Vulkan driver of the machine; Chromium brings one.
+  if ((native || firefox) && !hasVulkan()) missing.push("mesa-vulkan-drivers", "libvulkan1");
   if (missing.length === 0) return;
 
   const install = `apt-get update && apt-get install -y --no-install-recommends ${missing.join(" ")}`;
   if (!which("apt-get")) {
     throw new Failure(
       `setup: missing ${missing.join(", ")}. On Debian or Ubuntu: ${install}\n` +
-        "Elsewhere install Chrome or Chromium (and chromedriver for the tests) and a Vulkan driver; " +
-        "CHROME and CHROMEDRIVER name executables that are not on PATH.",
+        "Elsewhere install Chrome or Chromium (and for the tests chromedriver and Firefox) and a Vulkan driver; " +
+        "CHROME, CHROMEDRIVER and FIREFOX name executables that are not on PATH.",
     );
   }
   if (process.getuid?.() !== 0) {
@@ -107,9 +111,11 @@ if (isMain(import.meta.url)) {
   await main(async () => {
     const { values } = cli(USAGE, {
       tests: { type: "boolean" },
+      firefox: { type: "boolean" },
       "no-browser": { type: "boolean" },
       "no-native": { type: "boolean" },
     });
-    await setup({ browser: !values["no-browser"], native: !values["no-native"], tests: values.tests ?? false });
+    const { tests = false, firefox = false } = values;
+    await setup({ browser: !values["no-browser"], native: !values["no-native"], tests, firefox });
   });
 }

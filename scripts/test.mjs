@@ -17,7 +17,7 @@ const DENY = ["--", "-D", "warnings"];
 // A cold build of the tests on two cores takes some minutes; a stage that takes this long hangs.
 const STAGE_TIMEOUT_MS = 30 * 60_000;
 
-/** Stages in order; `web` needs the built package, `driver` the WebDriver tools. */
+/** Stages in order; `web` needs the built package, `driver` the WebDriver tools, `firefox` that browser. */
 const STAGES = {
   fmt: { command: ["cargo", "fmt", "--check"], count: lint },
   clippy: { command: ["cargo", "clippy", "--quiet", "--all-targets", ...DENY], count: lint },
@@ -34,6 +34,7 @@ const STAGES = {
   wasm: { command: wasmPack, count: parseCargo, wasm: true, driver: true },
   scripts: { command: () => nodeTests("tests/scripts"), count: parseNode },
   e2e: { command: () => nodeTests("tests/e2e"), count: parseNode, web: true },
+  firefox: { command: () => nodeTests("tests/firefox"), count: parseNode, web: true, firefox: true },
 };
 
 const USAGE = `Usage: npm test [-- --only STAGE,...]
@@ -103,6 +104,7 @@ async function test(names) {
       browser: web || stages.some((stage) => stage.wasm),
       native: names.includes("native"),
       tests: driver,
+      firefox: stages.some((stage) => stage.firefox),
     });
     if (web) await build();
   } catch (error) {

@@ -13,10 +13,11 @@ const ISOLATION = {
  * Serves folders on 127.0.0.1 (WebGPU needs a secure context, and localhost is one).
  *
  * @param {Record<string, string>} folders URL prefix, ending in `/`, to folder; the longest prefix wins
- * @param {{ port?: number, home?: string }} [options] `port` 0 takes any free one; `home` is where `/` leads
+ * @param {{ port?: number, home?: string, handlers?: Record<string, Function> }} [options] `port` 0 takes any free one;
+ *   `home` is where `/` leads; `handlers` answer what comes under their prefixes, with the address as it is
  * @returns {Promise<{ url: string, close(): Promise<void> }>}
  */
-export async function serve(folders, { port = 0, home = "/" } = {}) {
+export async function serve(folders, { port = 0, home = "/", handlers = {} } = {}) {
   const { default: sirv } = await import("sirv");
   const routes = Object.entries(folders)
     .sort(([a], [b]) => b.length - a.length)
@@ -26,6 +27,8 @@ export async function serve(folders, { port = 0, home = "/" } = {}) {
     const missing = () => response.writeHead(404, { "content-type": "text/plain" }).end(`no ${request.url} here\n`);
     for (const [name, value] of Object.entries(ISOLATION)) response.setHeader(name, value);
     if (request.url === "/" && home !== "/") return response.writeHead(302, { location: home }).end();
+    const handler = Object.keys(handlers).find((prefix) => request.url?.startsWith(prefix));
+    if (handler) return handlers[handler](request, response);
     const route = routes.find(({ prefix }) => request.url?.startsWith(prefix));
     if (!route) return missing();
     request.url = request.url.slice(route.prefix.length - 1);

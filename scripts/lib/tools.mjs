@@ -35,7 +35,15 @@ export function chrome() {
   return fromEnv("CHROME") ?? CHROMES.map(which).find(Boolean) ?? CHROME_APPS.find((path) => existsSync(path));
 }
 
-/** The WebDriver of that browser, which only `wasm-pack test` needs: `CHROMEDRIVER`, or the one on PATH. */
+const FIREFOXES = ["firefox-esr", "firefox"];
+const FIREFOX_APPS = ["/Applications/Firefox.app/Contents/MacOS/firefox", "C:\\Program Files\\Mozilla Firefox\\firefox.exe"];
+
+/** Firefox: `FIREFOX`, or the first one found. */
+export function firefox() {
+  return fromEnv("FIREFOX") ?? FIREFOXES.map(which).find(Boolean) ?? FIREFOX_APPS.find((path) => existsSync(path));
+}
+
+/** The WebDriver of Chromium, which only `wasm-pack test` needs: `CHROMEDRIVER`, or the one on PATH. */
 export function chromedriver() {
   return fromEnv("CHROMEDRIVER") ?? which("chromedriver");
 }

@@ -1,4 +1,4 @@
-// Opens the test page in headless Chromium: the built package, the case runner, and a way to run functions there.
+// Opens the test page in a headless browser: the built package, the case runner, and a way to run functions there.
 
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -7,10 +7,11 @@ import { openPage } from "../../scripts/lib/page.mjs";
 import { Failure, ROOT } from "../../scripts/lib/proc.mjs";
 
 /** The page; its `faults` are what went wrong outside of any awaited promise: a test file ends by asserting none. */
-export async function openHarness() {
+export async function openHarness(browser = "chromium") {
   const harness = await openPage(join(ROOT, "tests/e2e/page"), "harness.ts", {
     dist: DIST,
     folders: { "/glue/": join(ROOT, "www/pkg") },
+    browser,
   });
   await harness.page.waitForFunction(() => globalThis.harnessReady === true);
   return harness;

@@ -26,10 +26,10 @@ export interface CaseValues {
   atol?: number;
 }
 
-/** Where a raw kernel is, and so where it failed. */
+/** Where a program or a raw kernel is, and so where it failed. */
 export type Stage = "compile" | "prepare" | "link" | "run" | "read";
 
-/** How an invalid kernel or step must fail. */
+/** How an invalid program, kernel or step must fail. */
 export interface CaseFailure {
   stage?: Stage;
   kind?: string;
@@ -74,7 +74,7 @@ export type Step = { error?: CaseFailure } & (
   | { op: "zero_pool"; pool: number; offset: number; len: number }
 );
 
-/** One case file: a raw kernel, or steps. */
+/** One case file: a program, a raw kernel, or steps. */
 export interface Case extends CaseFailure {
   name: string;
   device?: { segment_cap_bytes?: number; heap_bytes?: number };
@@ -92,10 +92,9 @@ export interface Case extends CaseFailure {
   steps?: Step[];
 }
 
-/** The outcome of one case on one host. */
+/** The outcome of one case. */
 export interface CaseResult {
   case: string;
-  host: string;
   pass: boolean;
   error: string | null;
   max_error: number | null;

@@ -4,11 +4,12 @@
 import { Device, type OpenOptions } from "wgslab";
 import type { Case, CaseResult } from "./case-types.ts";
 import { runKernel } from "./run-kernel.ts";
+import { runProgram } from "./run-program.ts";
 import { runSteps } from "./run-steps.ts";
 
 /** Runs `testCase` on a device opened with `options`. Never throws: what goes wrong is the result's `error`. */
 export async function runCase(testCase: Case, options: OpenOptions = {}): Promise<CaseResult> {
-  const result: CaseResult = { case: testCase.name, host: "chromium", pass: false, error: null, max_error: null };
+  const result: CaseResult = { case: testCase.name, pass: false, error: null, max_error: null };
   try {
     result.max_error = await onOwnDevice(testCase, options);
     result.pass = true;
@@ -19,7 +20,6 @@ export async function runCase(testCase: Case, options: OpenOptions = {}): Promis
 }
 
 async function onOwnDevice(testCase: Case, options: OpenOptions): Promise<number | null> {
-  if (testCase.program !== undefined) throw new Error("the package compiles no programs yet");
   const { segment_cap_bytes: segmentCapBytes, heap_bytes: heapBytes } = testCase.device ?? {};
   using device = await Device.open({
     ...options,
@@ -29,8 +29,7 @@ async function onOwnDevice(testCase: Case, options: OpenOptions): Promise<number
   const owned: Disposable[] = [];
   let maxError: number | null;
   try {
-    const run = testCase.steps ? runSteps : runKernel;
-    maxError = await run(testCase, device, owned);
+    maxError = await runnerOf(testCase)(testCase, device, owned);
   } finally {
     for (const object of owned.reverse()) object[Symbol.dispose]();
   }
@@ -40,4 +39,9 @@ async function onOwnDevice(testCase: Case, options: OpenOptions): Promise<number
   if (inUseBytes !== 0) throw new Error(`${inUseBytes} bytes are still in use after the case`);
   if (!device.isIdle) throw new Error("work is still pending after the case");
   return maxError;
+}
+
+function runnerOf({ program, steps }: Case) {
+  if (program !== undefined) return runProgram;
+  return steps ? runSteps : runKernel;
 }

@@ -1,18 +1,22 @@
 // A case that is a list of steps of the device layer.
 // Byte ranges of a case become element ranges: the package counts elements.
 
-import type { AxisRange, Context, Device, Routine, TensorNode } from "wgslab";
+import type { AxisRange, Code, Context, Device, KernelSpec, Routine, TensorNode, WgslabError } from "wgslab";
 import { decode, encode } from "./case-data.ts";
 import type { Case, CaseSpan, Step } from "./case-types.ts";
 import { compareFailure, compareValues } from "./compare.ts";
 
-/** The largest error of the case's reads. */
-export async function runSteps(testCase: Case, device: Device, owned: Disposable[]): Promise<number> {
+/** The host driver refused a raw kernel, as it must: the steps behind that cannot be. */
+class Refused {}
+
+/** The largest error of the case's reads, or null where the host driver refused a kernel. */
+export async function runSteps(testCase: Case, device: Device, owned: Disposable[]): Promise<number | null> {
   const stage = new Stage(testCase, device, owned);
   for (const [index, step] of (testCase.steps ?? []).entries()) {
     try {
       await attempt(stage, step);
     } catch (error) {
+      if (error instanceof Refused) return null;
       throw new Error(`step ${index}, ${step.op}: ${error instanceof Error ? error.message : error}`);
     }
   }
@@ -23,7 +27,7 @@ async function attempt(stage: Stage, step: Step): Promise<void> {
   try {
     await stage.step(step);
   } catch (error) {
-    if (!step.error) throw error;
+    if (!step.error || error instanceof Refused) throw error;
     compareFailure(step.error, error);
     return;
   }
@@ -152,10 +156,21 @@ class Stage {
     }
   }
 
+  async #compile(name: string, wgsl: string, spec: KernelSpec): Promise<Code> {
+    if (this.#device.driver !== "host") return this.#device.compile(name, wgsl, spec);
+    try {
+      await this.#device.compile(name, wgsl, spec);
+    } catch (error) {
+      if ((error as WgslabError).code === "unsupported") throw new Refused();
+      throw error;
+    }
+    throw new Error("the host driver compiled a raw kernel that it cannot execute");
+  }
+
   async #link(context: string, name: string, as: string): Promise<void> {
     const { wgsl, tensors, grid, statics = [] } = found(this.#case.kernels?.[name], `kernel "${name}"`);
     const declared = Object.entries(tensors).map(([node, access]) => ({ node: this.#node(node), access }));
-    using code = await this.#device.compile(name, wgsl, { tensors: declared, statics, grid });
+    using code = await this.#compile(name, wgsl, { tensors: declared, statics, grid });
     const routine = await this.#context(context).link(code);
     this.#owned.push(routine);
     this.#routines.set(as, routine);
