@@ -14,6 +14,7 @@ import { byId, bytesText, setBusy } from "./dom.ts";
 import { PROGRAM, stepCount, stepsPerEpoch } from "./program.ts";
 import { showNoSamples, showSamples } from "./samples.ts";
 import { showLegend, showSlabs } from "./slabs.ts";
+import { setUpPlayground } from "./playground/section.ts";
 import { setUpTwoDevices } from "./two-section.ts";
 
 type Outcome = Result | { error: string; code: string };
@@ -120,6 +121,7 @@ showLegend(byId("legend"), new Set(PROGRAM.nodes.map(({ role }) => role)));
 window.wgslabResult = new Promise((resolve) => {
   button.addEventListener("click", () => void run().then(resolve));
 });
+setUpPlayground();
 setUpTwoDevices(load);
 
 const auto = new URLSearchParams(location.search).get("auto");
