@@ -67,6 +67,8 @@ pub mod loops;
 pub mod notation;
 #[cfg(feature = "notation")]
 pub mod schedule;
+#[cfg(feature = "notation")]
+pub(crate) mod steps;
 
 // Where its bytes will live.
 pub mod slab;

@@ -268,7 +268,7 @@ fn constant(value: Value) -> Expr {
 }
 
 /// The dtype that holds every value of a type.
-fn dtype_of(ty: Ty) -> DType {
+pub fn dtype_of(ty: Ty) -> DType {
     match ty {
         Ty::F32 => DType::F32,
         Ty::I32 => DType::I32,

@@ -1,77 +1,119 @@
 //! Functions that generated kernels call, in WGSL: what the language defines and drivers leave open.
 //!
-//! Each piece of the text is one function (or table), set apart by blank lines, and named `lab_…`: kernels may not
-//! declare `wgslab_…`, and tensors have no such accessors. A kernel gets the pieces that it uses.
+//! Each piece of the text is one function, set apart by blank lines, and named `lab_…`: kernels may not declare
+//! `wgslab_…`, and tensors have no such accessors. A kernel gets the pieces that it uses; a piece uses those before it.
 
-const TEXTS: [&str; 2] = [include_str!("math/numbers.wgsl"), include_str!("math/functions.wgsl")];
+const NUMBERS: &str = include_str!("math/numbers.wgsl");
+const FUNCTIONS: &str = include_str!("math/functions.wgsl");
 
-/// The pieces that a text uses, directly or through each other, in the order of the library.
-pub fn used_by(text: &str) -> String {
-    let pieces: Vec<&str> = TEXTS.iter().flat_map(|text| text.trim_end().split("\n\n")).collect();
-    let names: Vec<&str> = pieces.iter().map(|piece| declared(piece)).collect();
-    let mut wanted = vec![false; pieces.len()];
-    let mut open = vec![text];
-    while let Some(text) = open.pop() {
-        for name in mentions(text) {
-            if let Some(at) = names.iter().position(|known| *known == name)
-                && !wanted[at]
-            {
-                wanted[at] = true;
-                open.push(pieces[at]);
+/// What stands between two pieces of [`LIBRARY`].
+const SEAM: char = '#';
+
+/// Both texts without comments and indentation, which would be a fifth of what the web build carries.
+const LIBRARY: &str = {
+    const BYTES: [u8; stripped().1] = {
+        let (all, _) = stripped();
+        let mut bytes = [0; stripped().1];
+        let mut at = 0;
+        while at < bytes.len() {
+            bytes[at] = all[at];
+            at += 1;
+        }
+        bytes
+    };
+    match std::str::from_utf8(&BYTES) {
+        Ok(text) => text,
+        Err(_) => "",
+    }
+};
+
+/// The texts, stripped, and their length.
+const fn stripped() -> ([u8; NUMBERS.len() + FUNCTIONS.len() + 1], usize) {
+    let mut out = [0; NUMBERS.len() + FUNCTIONS.len() + 1];
+    let mut len = 0;
+    let texts = [NUMBERS.as_bytes(), FUNCTIONS.as_bytes()];
+    let mut number = 0;
+    while number < 2 {
+        let text = texts[number];
+        let mut at = 0;
+        while at < text.len() {
+            // A line at a time.
+            while text[at] == b' ' {
+                at += 1;
             }
+            let is_comment = text[at] == b'/' && text[at + 1] == b'/';
+            let is_blank = text[at] == b'\n';
+            while text[at] != b'\n' {
+                if !is_comment {
+                    out[len] = text[at];
+                    len += 1;
+                }
+                at += 1;
+            }
+            if !is_comment {
+                out[len] = if is_blank { SEAM as u8 } else { b'\n' };
+                len += 1;
+            }
+            at += 1;
         }
+        out[len] = SEAM as u8;
+        len += 1;
+        number += 1;
     }
-    let mut out = String::new();
-    for (piece, _) in pieces.iter().zip(wanted).filter(|(_, wanted)| *wanted) {
-        out.push('\n');
-        out.push_str(piece);
-        out.push('\n');
-    }
-    out
+    (out, len - 1)
 }
 
-/// What a piece declares: the first name that it mentions, behind its comment.
-fn declared(piece: &str) -> &str {
-    let code = piece.lines().find(|line| !line.starts_with("//")).unwrap_or("");
-    mentions(code).next().unwrap_or("")
+/// Appends the pieces that a text uses, directly or through each other.
+pub fn link(text: &mut String) {
+    for piece in LIBRARY.rsplit(SEAM) {
+        if calls(text, name(piece)) {
+            text.push('\n');
+            text.push_str(piece);
+        }
+    }
 }
 
-/// Every `lab_…` in a text.
-fn mentions(text: &str) -> impl Iterator<Item = &str> {
-    let bytes = text.as_bytes();
-    let is_word = |at: usize| bytes.get(at).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
-    (0..bytes.len()).filter_map(move |start| {
-        if !bytes[start..].starts_with(b"lab_") || (start > 0 && is_word(start - 1)) {
-            return None;
-        }
-        let len = (start..).take_while(|at| is_word(*at)).count();
-        text.get(start..start + len)
-    })
+/// The name that a piece declares, up to its bracket.
+fn name(piece: &str) -> &[u8] {
+    let end = piece.bytes().position(|byte| byte == b'(').map_or(0, |at| at + 1);
+    piece.as_bytes().get("fn ".len()..end).unwrap_or_default()
+}
+
+fn calls(text: &str, name: &[u8]) -> bool {
+    // Not by `str`'s searcher, which is 2 KB.
+    text.as_bytes().windows(name.len().max(1)).any(|window| window[0] == b'l' && window == name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_text_gets_what_it_uses_and_no_more() {
-        let text = used_by("let v = lab_max(1.0, x);");
-        assert!(text.contains("fn lab_max(") && text.contains("fn lab_isnan("), "{text}");
-        assert!(!text.contains("fn lab_min(") && !text.contains("fn lab_f("), "{text}");
-        assert_eq!(used_by("let slab_f = collab_max;"), "");
+    fn linked(text: &str) -> String {
+        let mut text = text.to_owned();
+        link(&mut text);
+        text
     }
 
     #[test]
-    fn every_piece_declares_one_name_and_uses_known_ones() {
-        let pieces: Vec<&str> = TEXTS.iter().flat_map(|text| text.trim_end().split("\n\n")).collect();
-        let names: Vec<&str> = pieces.iter().map(|piece| declared(piece)).collect();
-        for (piece, name) in pieces.iter().zip(&names) {
-            assert!(names.iter().filter(|known| *known == name).count() == 1, "{name} is declared twice");
-            let declarations = piece.lines().filter(|line| line.starts_with("fn ") || line.starts_with("const "));
-            assert_eq!(declarations.count(), 1, "{piece}");
-            for mention in mentions(piece) {
-                assert!(names.contains(&mention), "{name} uses {mention}");
-            }
+    fn a_text_gets_what_it_uses_and_no_more() {
+        let text = linked("let v = lab_max(1.0, x);");
+        assert!(text.contains("\nfn lab_max(") && text.contains("\nfn lab_isnan("), "{text}");
+        assert!(!text.contains("fn lab_min(") && !text.contains("fn lab_f("), "{text}");
+        assert_eq!(linked("let slab_f = lab_maximum;"), "let slab_f = lab_maximum;");
+    }
+
+    #[test]
+    fn every_piece_is_one_function_that_uses_those_before_it() {
+        let pieces: Vec<&str> = LIBRARY.split(SEAM).collect();
+        assert!(pieces.len() > 50);
+        for (at, piece) in pieces.iter().enumerate() {
+            assert!(piece.starts_with("fn lab_") && piece.ends_with("}\n") && !piece.contains("//"), "{piece}");
+            assert_eq!(piece.matches("fn ").count(), 1, "{piece}");
+            let declared = std::str::from_utf8(name(piece)).unwrap();
+            assert!(declared.starts_with("lab_") && declared.ends_with('('), "{piece}");
+            let mentioned = piece.matches("lab_").count() - 1;
+            let before = pieces[..at].iter().map(|known| std::str::from_utf8(name(known)).unwrap());
+            assert_eq!(before.map(|known| piece.matches(known).count()).sum::<usize>(), mentioned, "{piece}");
         }
     }
 }

@@ -1,6 +1,9 @@
-//! Work in parts, on as many threads as the machine has; a page has one. One of the files that know the target.
+//! What differs between a machine and a page: work in parts, on as many threads as there are, and room for code. One of the files that know the target.
 
 use std::ops::Range;
+
+/// Whether every operation on many values gets a loop of its own, which is faster, and larger.
+pub(super) const LOOPS_FOR_ALL: bool = cfg!(not(target_arch = "wasm32"));
 
 /// Does `0..count` in parts, `wanted` of them at most, and gives what the parts give, in order.
 #[cfg(not(target_arch = "wasm32"))]

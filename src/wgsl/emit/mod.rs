@@ -2,22 +2,22 @@
 //!
 //! Tensors are `t0`, `t1` and so on in the order of their first use, the target first, so that nests that differ in buffer
 //! numbers only are one text, and one pipeline. The text is made of what is defined on every driver; constants that a
-//! front end would compute with, and refuse, are values.
+//! front end would compute with, and refuse, have names.
 
-mod block;
-mod expr;
-mod position;
-mod reduce;
+mod print;
 #[cfg(test)]
 mod tests;
 
 use crate::driver::limits::DeviceLimits;
 use crate::loops::ir::{BufferIndex, Loops, Nest, Store};
 use crate::notation::ast::Accumulate;
-use crate::notation::program::{IndexId, StaticIndex};
+use crate::notation::program::{IndexId, StaticIndex, Ty};
 use crate::schedule::{Schedule, choose, extent, iterations};
-use crate::wgsl::emit::block::{Block, Operand};
-use crate::wgsl::emit::reduce::{neutral, wgsl_type};
+use crate::steps::Lowering;
+use crate::steps::block::{Reg, ZERO};
+use crate::steps::ops::{Op, accumulation};
+use crate::steps::position::Outside;
+use crate::steps::reduce::neutral;
 use crate::wgsl::math;
 use crate::wgsl::spec::Access;
 
@@ -53,102 +53,70 @@ const WORKGROUP: u64 = 64;
 
 /// The kernel of a nest.
 pub fn emit(loops: &Loops, nest: &Nest, limits: &EmitLimits) -> Emitted {
-    let mut emitter = Emitter {
-        loops,
-        nest,
-        block: Block::new(),
-        tensors: Vec::new(),
-        statics: Vec::new(),
-        counters: vec![None; nest.indices.len()],
-    };
-    emitter.tensor(nest.target, true);
-    let schedule = choose(nest);
-    let (globals, grid) = match schedule {
+    let mut emitter = Emitter { lowering: Lowering::new(loops, nest), texts: Vec::new() };
+    let (globals, grid) = match choose(nest) {
         Schedule::PerPoint => (String::new(), emitter.per_point(limits)),
         Schedule::PerWorkgroup => emitter.per_workgroup(limits),
     };
+    let Emitter { lowering, texts } = emitter;
+    let steps = lowering.block.finish();
+    let used = |op: Op| steps.steps.iter().filter(move |step| step.op == op).map(|step| step.number as usize);
     let mut text = format!(
         "{globals}@compute @workgroup_size({WORKGROUP})\nfn main(@builtin(workgroup_id) group: vec3<u32>, \
          @builtin(local_invocation_index) lane: u32) {{\n{}}}\n",
-        emitter.block.finish()
+        print::print(&steps, &texts)
     );
-    let library = math::used_by(&text);
-    text.push_str(&library);
-    Emitted { text, tensors: emitter.tensors, statics: emitter.statics, grid }
+    math::link(&mut text);
+    let access = |(at, buffer): (usize, &BufferIndex)| {
+        let access = match nest.store {
+            _ if at > 0 => Access::Read,
+            Store::Atomic(_) => Access::Atomic,
+            _ if used(Op::Load).any(|tensor| tensor == 0) => Access::ReadWrite,
+            _ => Access::Write,
+        };
+        (*buffer, access)
+    };
+    let tensors = lowering.tensors.iter().enumerate().map(access).collect();
+    Emitted { text, tensors, statics: used(Op::Static).collect(), grid }
 }
 
 struct Emitter<'a> {
-    loops: &'a Loops,
-    nest: &'a Nest,
-    block: Block,
-    tensors: Vec<(BufferIndex, Access)>,
-    statics: Vec<StaticIndex>,
-    /// Per index that is bound, a u32 that counts its values from 0.
-    counters: Vec<Option<Operand>>,
+    lowering: Lowering<'a>,
+    texts: Vec<String>,
 }
 
 impl Emitter<'_> {
-    /// The number of a buffer's tensor.
-    fn tensor(&mut self, buffer: BufferIndex, is_target: bool) -> usize {
-        let access = match self.nest.store {
-            _ if !is_target => Access::Read,
-            Store::Atomic(_) => Access::Atomic,
-            Store::Set | Store::Fresh(..) | Store::Onto(_) => Access::Write,
-        };
-        let known = self.tensors.iter().position(|(known, _)| *known == buffer);
-        let Some(at) = known else {
-            self.tensors.push((buffer, access));
-            return self.tensors.len() - 1;
-        };
-        if let (Access::Write, Access::Read) = (self.tensors[at].1, access) {
-            self.tensors[at].1 = Access::ReadWrite;
-        }
-        at
+    /// A text as an operand that changes in all loops that are open.
+    fn text(&mut self, text: impl Into<String>) -> Reg {
+        self.texts.push(text.into());
+        self.lowering.block.apart(Op::Text, self.texts.len() as u32 - 1, &[])
     }
 
-    /// What counts the values of an index from 0, and the first value.
-    fn counter(&mut self, index: IndexId) -> (Operand, i64) {
-        let counter = self.counters[index].clone();
-        (counter.unwrap_or_else(|| Operand::literal("0u".to_owned())), self.nest.indices[index].lo)
+    fn line(&mut self, line: String) {
+        self.texts.push(line);
+        self.lowering.block.effect(Op::Line, self.texts.len() as u32 - 1, &[]);
     }
 
-    fn index_depth(&self, index: IndexId) -> usize {
-        self.counters[index].as_ref().map_or(0, |counter| counter.depth)
-    }
-
-    /// Opens a loop for each index.
-    fn open_loops(&mut self, indices: &[IndexId]) {
-        for index in indices {
-            self.block.open();
-            let text = self.block.name('n');
-            self.counters[*index] = Some(Operand { text, depth: self.block.depth(), is_literal: false });
-        }
-    }
-
-    fn close_loops(&mut self, indices: &[IndexId]) {
-        for index in indices.iter().rev() {
-            let counter = self.counters[*index].take().map(|counter| counter.text).unwrap_or_default();
-            let count = extent(&self.nest.indices[*index]);
-            self.block.close(&format!("for (var {counter} = 0u; {counter} < {count}u; {counter}++)"));
-        }
+    /// Ends the innermost block, which has that head.
+    fn close(&mut self, head: impl Into<String>, variables: &[Reg]) {
+        self.texts.push(head.into());
+        self.lowering.block.close(Op::Head, self.texts.len() as u32 - 1, ZERO, variables, false);
     }
 
     /// Takes a number apart into the values of indices, the last one the fastest.
-    fn decode(&mut self, number: &str, indices: &[IndexId]) {
-        let depth = self.block.depth();
-        let mut rest = number.to_owned();
+    fn decode(&mut self, number: Reg, indices: &[IndexId]) {
+        let mut rest = number;
         for (left, index) in indices.iter().enumerate().rev() {
-            let count = extent(&self.nest.indices[*index]).max(1);
-            let counter = if count == 1 {
-                Operand::literal("0u".to_owned())
+            let count = extent(&self.lowering.nest.indices[*index]).max(1) as u32;
+            self.lowering.counters[*index] = if count == 1 {
+                ZERO
             } else if left == 0 {
-                Operand { text: rest.clone(), depth, is_literal: false }
+                rest
             } else {
-                let digit = self.block.value(depth, format!("{rest} % {count}u"));
-                rest = self.block.value(depth, format!("{rest} / {count}u")).text;
+                let digit = self.lowering.block.value(Op::Digit, count, &[rest]);
+                rest = self.lowering.block.value(Op::Quotient, count, &[rest]);
                 digit
             };
-            self.counters[*index] = Some(counter);
         }
     }
 
@@ -158,21 +126,19 @@ impl Emitter<'_> {
         let z = groups.div_ceil(most * most).max(1);
         let y = groups.div_ceil(z).div_ceil(most).max(1);
         let x = groups.div_ceil(z).div_ceil(y);
-        if z > 1 {
-            self.block.line(&format!("let number = (group.z * {y}u + group.y) * {x}u + group.x;"));
-        } else if y > 1 {
-            self.block.line(&format!("let number = group.y * {x}u + group.x;"));
-        } else {
-            self.block.line("let number = group.x;");
-        }
+        self.line(match (y, z) {
+            (1, 1) => "let number = group.x;".to_owned(),
+            (_, 1) => format!("let number = group.y * {x}u + group.x;"),
+            _ => format!("let number = (group.z * {y}u + group.y) * {x}u + group.x;"),
+        });
         if x * y * z > groups {
-            self.block.line(&format!("if (number >= {groups}u) {{ return; }}"));
+            self.line(format!("if (number >= {groups}u) {{ return; }}"));
         }
         [x as u32, y as u32, z as u32]
     }
 
     fn per_point(&mut self, limits: &EmitLimits) -> [u32; 3] {
-        let nest = self.nest;
+        let nest = self.lowering.nest;
         // Points that a u32 does not count are left to their invocation.
         let mut outer = 0;
         while iterations(&nest.indices, &nest.free[outer..]) > u64::from(u32::MAX) {
@@ -181,103 +147,71 @@ impl Emitter<'_> {
         let (looped, spread) = nest.free.split_at(outer);
         let points = iterations(&nest.indices, spread);
         let grid = self.workgroup(points.div_ceil(WORKGROUP), limits);
-        self.block.line(&format!("let point = number * {WORKGROUP}u + lane;"));
+        self.line(format!("let point = number * {WORKGROUP}u + lane;"));
         if !points.is_multiple_of(WORKGROUP) {
-            self.block.line(&format!("if (point >= {points}u) {{ return; }}"));
+            self.line(format!("if (point >= {points}u) {{ return; }}"));
         }
-        self.decode("point", spread);
-        self.open_loops(looped);
-        self.point();
-        self.close_loops(looped);
+        let point = self.text("point");
+        self.decode(point, spread);
+        self.lowering.open(looped);
+        self.lowering.point();
+        self.lowering.close(looped, &[], false);
         grid
-    }
-
-    /// One point: computes its value and stores it.
-    fn point(&mut self) {
-        let nest = self.nest;
-        if let Store::Atomic(op) = nest.store {
-            self.atomic(op);
-            return;
-        }
-        let (offset, _) = self.place(nest.target, &nest.positions, false, false);
-        let value = match nest.store {
-            Store::Fresh(op, start) => {
-                let start = self.constant(start);
-                self.accumulate(op, nest.value.ty, start, &nest.reduced, &nest.value)
-            }
-            Store::Onto(op) => {
-                let start = self.target_element(&offset, offset.depth);
-                self.accumulate(op, nest.value.ty, start, &nest.reduced, &nest.value)
-            }
-            Store::Set | Store::Atomic(_) => self.expr(&nest.value),
-        };
-        self.block.line(&format!("store_t0({}, {});", offset.text, value.text));
-    }
-
-    fn target_element(&mut self, offset: &Operand, depth: usize) -> Operand {
-        self.tensor(self.nest.target, false);
-        self.block.value(depth, format!("load_t0({})", offset.text))
-    }
-
-    fn atomic(&mut self, op: Accumulate) {
-        let nest = self.nest;
-        let (offset, inside) = self.place(nest.target, &nest.positions, false, false);
-        let value = self.expr(&nest.value);
-        let verb = match op {
-            Accumulate::Add => "add",
-            Accumulate::Mul => "mul",
-            Accumulate::Max => "max",
-            Accumulate::Min => "min",
-        };
-        let call = format!("atomic_{verb}_t0({}, {});", offset.text, value.text);
-        match inside {
-            Some(inside) => self.block.line(&format!("if ({}) {{ {call} }}", inside.text)),
-            None => self.block.line(&call),
-        }
     }
 
     /// A workgroup for each point: its invocations take turns over the reduced indices. The module's variables, the grid.
     fn per_workgroup(&mut self, limits: &EmitLimits) -> (String, [u32; 3]) {
-        let nest = self.nest;
+        let nest = self.lowering.nest;
         let ty = nest.value.ty;
         let (op, start) = match nest.store {
             Store::Fresh(op, start) => (op, Some(start)),
             Store::Onto(op) | Store::Atomic(op) => (op, None),
             Store::Set => (Accumulate::Add, None),
         };
+        let combine = accumulation(op, ty);
         let grid = self.workgroup(iterations(&nest.indices, &nest.free), limits);
-        self.decode("number", &nest.free);
-        let sum = self.block.name('a');
-        let start_of_all = self.constant(neutral(ty, op));
-        self.block.line(&format!("var {sum} = {};", start_of_all.text));
-        self.block.open();
-        let turn = self.block.name('n');
-        self.decode(&turn, &nest.reduced);
-        let value = self.expr(&nest.value);
-        let depth = self.block.depth();
-        let named = |text: &str, depth: usize| Operand { text: text.to_owned(), depth, is_literal: false };
-        let next = self.combine(op, ty, named(&sum, depth), value);
-        self.block.line(&format!("{sum} = {};", next.text));
+        let number = self.text("number");
+        self.decode(number, &nest.free);
+        let start_of_all = self.lowering.constant(neutral(ty, op));
+        let sum = self.lowering.block.apart(Op::Var, 0, &[start_of_all]);
+        self.lowering.block.open();
+        self.lowering.block.set_depth(sum, 1);
+        let turn = self.text("turn");
+        self.decode(turn, &nest.reduced);
+        let value = self.lowering.expr(&nest.value);
+        let next = self.lowering.block.value(combine, 0, &[sum, value]);
+        self.lowering.block.effect(Op::Assign, 0, &[sum, next]);
         let count = iterations(&nest.indices, &nest.reduced);
-        self.block.close(&format!("for (var {turn} = lane; {turn} < {count}u; {turn} += {WORKGROUP}u)"));
-        self.block.line(&format!("lab_lanes[lane] = {sum};"));
-        self.block.open();
-        self.block.line("workgroupBarrier();");
-        self.block.open();
-        let next = self.combine(op, ty, named("lab_lanes[lane]", 2), named("lab_lanes[lane + half]", 2));
-        self.block.line(&format!("lab_lanes[lane] = {};", next.text));
-        self.block.close("if (lane < half)");
-        self.block.close(&format!("for (var half = {}u; half > 0u; half >>= 1u)", WORKGROUP / 2));
-        let (offset, _) = self.place(nest.target, &nest.positions, false, false);
-        self.block.open();
+        self.close(format!("for (var turn = lane; turn < {count}u; turn += {WORKGROUP}u)"), &[sum]);
+        let mine = self.text("lab_lanes[lane]");
+        self.lowering.block.effect(Op::Assign, 0, &[mine, sum]);
+        self.lowering.block.open();
+        self.line("workgroupBarrier();".to_owned());
+        self.lowering.block.open();
+        let (mine, other) = (self.text("lab_lanes[lane]"), self.text("lab_lanes[lane + half]"));
+        let next = self.lowering.block.value(combine, 0, &[mine, other]);
+        self.lowering.block.effect(Op::Assign, 0, &[mine, next]);
+        self.close("if (lane < half)", &[]);
+        self.close(format!("for (var half = {}u; half > 0u; half >>= 1u)", WORKGROUP / 2), &[]);
+        let (offset, _) = self.lowering.place(nest.target, &nest.positions, Outside::Dropped);
+        self.lowering.block.open();
         let start = match start {
-            Some(start) => self.constant(start),
-            None => self.target_element(&offset, 1),
+            Some(start) => self.lowering.constant(start),
+            None => {
+                let start = self.lowering.block.effect(Op::Load, 0, &[offset]);
+                start
+            }
         };
-        let value = self.combine(op, ty, start, named("lab_lanes[0]", 1));
-        self.block.line(&format!("store_t0({}, {});", offset.text, value.text));
-        self.block.close("if (lane == 0u)");
-        let globals = format!("var<workgroup> lab_lanes: array<{}, {WORKGROUP}>;\n\n", wgsl_type(ty));
-        (globals, grid)
+        let all = self.text("lab_lanes[0]");
+        let value = self.lowering.block.value(combine, 0, &[start, all]);
+        self.lowering.block.effect(Op::Store, 0, &[offset, value]);
+        self.close("if (lane == 0u)", &[]);
+        let name = match ty {
+            Ty::F32 => "f32",
+            Ty::I32 => "i32",
+            Ty::U32 => "u32",
+            Ty::Bool => "bool",
+        };
+        (format!("var<workgroup> lab_lanes: array<{name}, {WORKGROUP}>;\n\n"), grid)
     }
 }

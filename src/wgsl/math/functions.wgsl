@@ -78,9 +78,6 @@ fn lab_log1p(u: f32) -> f32 {
   return lab_log(1.0f + u);
 }
 
-const lab_two_over_pi = array<u32, 8>(0u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u,
-  0xfe5163abu);
-
 // Far from 0, x * 2 / pi modulo 4 in 96 bits (Payne and Hanek): the quadrant, and the rest as an angle.
 fn lab_quadrant_far(v: f32) -> vec2<f32> {
   let b = bitcast<u32>(v);
@@ -88,7 +85,9 @@ fn lab_quadrant_far(v: f32) -> vec2<f32> {
   let first = ((b >> 23u) & 0xffu) - 120u;
   let at = first >> 5u;
   let s = first & 31u;
-  var table = lab_two_over_pi;
+  // The bits of 2 / pi.
+  var table = array<u32, 8>(0u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u,
+    0xfe5163abu);
   var w = vec3<u32>(table[at], table[at + 1u], table[at + 2u]);
   if (s != 0u) {
     w = (w << vec3<u32>(s)) | (vec3<u32>(w.y, w.z, table[at + 3u]) >> vec3<u32>(32u - s));
@@ -295,14 +294,14 @@ fn lab_gelu(v: f32) -> f32 {
   return 0.5f * v * lab_erfc_far(-t);
 }
 
-fn lab_gelu_tanh(v: f32) -> f32 {
-  if (v < -200.0f) { return -0.0f; }
-  return v * lab_sigmoid(1.59576912f * (v + 0.044715f * v * v * v));
-}
-
 fn lab_sigmoid(v: f32) -> f32 {
   let e = lab_exp(-abs(v));
   return select(e, 1.0f, v >= 0.0f) / (1.0f + e);
+}
+
+fn lab_gelu_tanh(v: f32) -> f32 {
+  if (v < -200.0f) { return -0.0f; }
+  return v * lab_sigmoid(1.59576912f * (v + 0.044715f * v * v * v));
 }
 
 fn lab_silu(v: f32) -> f32 {
@@ -394,7 +393,7 @@ fn lab_pow(x: f32, y: f32) -> f32 {
 }
 
 // Salmon et al. 2011: 20 rounds, the first word.
-fn lab_threefry(k0: u32, k1: u32, c0: u32, c1: u32) -> u32 {
+fn lab_threefry2x32(k0: u32, k1: u32, c0: u32, c1: u32) -> u32 {
   var keys = array<u32, 3>(k0, k1, k0 ^ k1 ^ 0x1bd11bdau);
   var even = vec4<u32>(13u, 15u, 26u, 6u);
   var odd = vec4<u32>(17u, 29u, 16u, 24u);
@@ -413,10 +412,10 @@ fn lab_threefry(k0: u32, k1: u32, c0: u32, c1: u32) -> u32 {
 }
 
 fn lab_uniform(seed: u32, counter: u32) -> f32 {
-  return f32(lab_threefry(seed, 0u, counter, 0u) >> 8u) * lab_f(0x33800000u);
+  return f32(lab_threefry2x32(seed, 0u, counter, 0u) >> 8u) * lab_f(0x33800000u);
 }
 
 fn lab_normal(seed: u32, counter: u32) -> f32 {
-  let v = f32(lab_threefry(seed, 0u, counter, 1u) >> 8u) * lab_f(0x33800000u);
+  let v = f32(lab_threefry2x32(seed, 0u, counter, 1u) >> 8u) * lab_f(0x33800000u);
   return sqrt(-2.0f * lab_log(1.0f - lab_uniform(seed, counter))) * lab_cos(6.28318531f * v);
 }

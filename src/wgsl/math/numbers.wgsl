@@ -116,12 +116,3 @@ fn lab_mul_high(a: u32, b: u32) -> u32 {
   let other = (a & 0xffffu) * (b >> 16u) + (one & 0xffffu);
   return (a >> 16u) * (b >> 16u) + (one >> 16u) + (other >> 16u);
 }
-
-// acc + factor * term in 64 bits, low word first.
-fn lab_mad_64(acc: vec2<u32>, factor: vec2<u32>, term: i32) -> vec2<u32> {
-  let t = bitcast<u32>(term);
-  let low = factor.x * t;
-  let high = lab_mul_high(factor.x, t) + factor.y * t - select(0u, factor.x, term < 0i);
-  let sum = acc.x + low;
-  return vec2<u32>(sum, acc.y + high + select(0u, 1u, sum < low));
-}

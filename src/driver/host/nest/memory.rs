@@ -1,11 +1,9 @@
-//! Elements as they lie in memory and as expressions see them: the 32 bits of the type that a dtype is read as.
+//! Elements as they lie in memory and as steps see them: the 32 bits of the type that a dtype is read as.
 
-use crate::driver::host::nest::lanes::{LANES, Lanes};
 use crate::dtype::DType;
-use crate::notation::program::Ty;
 
-/// The element at an offset, in elements; 0 outside, where nothing that was checked reads.
-pub(super) fn read_one(dtype: DType, memory: &[u8], offset: i64) -> u32 {
+/// The element at an offset, in elements; 0 outside, where nothing that is used reads.
+pub(super) fn read(dtype: DType, memory: &[u8], offset: u32) -> u32 {
     let size = dtype.size_bytes() as usize;
     let start = (offset as usize).wrapping_mul(size);
     let Some(bytes) = start.checked_add(size).and_then(|end| memory.get(start..end)) else { return 0 };
@@ -21,30 +19,27 @@ pub(super) fn read_one(dtype: DType, memory: &[u8], offset: i64) -> u32 {
 }
 
 /// The elements from an offset on, so many apart.
-pub(super) fn read(dtype: DType, memory: &[u8], start: i64, step: i64, count: usize) -> Lanes {
-    let mut out = [0; LANES];
-    if step == 0 {
-        return [read_one(dtype, memory, start); LANES];
-    }
+pub(super) fn read_all(dtype: DType, memory: &[u8], start: u32, step: u32, out: &mut [u32]) {
     if step == 1 && dtype.size_bytes() == 4 {
         let first = (start as usize).wrapping_mul(4);
-        if let Some(bytes) = first.checked_add(count * 4).and_then(|end| memory.get(first..end)) {
-            for (out, word) in out.iter_mut().zip(bytes.chunks_exact(4)) {
-                *out = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
+        if let Some(bytes) = first.checked_add(out.len() * 4).and_then(|end| memory.get(first..end)) {
+            for (out, word) in out.iter_mut().zip(bytes.as_chunks().0) {
+                *out = u32::from_le_bytes(*word);
             }
-            return out;
+            return;
         }
     }
-    for (lane, out) in out[..count].iter_mut().enumerate() {
-        *out = read_one(dtype, memory, start + step * lane as i64);
+    let mut offset = start;
+    for out in out {
+        *out = read(dtype, memory, offset);
+        offset = offset.wrapping_add(step);
     }
-    out
 }
 
 /// Writes an element.
-pub(super) fn write_one(dtype: DType, memory: &mut [u8], offset: usize, bits: u32) {
+pub(super) fn write(dtype: DType, memory: &mut [u8], offset: u32, bits: u32) {
     let size = dtype.size_bytes() as usize;
-    let Some(bytes) = memory.get_mut(offset * size..(offset + 1) * size) else { return };
+    let Some(bytes) = memory.get_mut(offset as usize * size..(offset as usize + 1) * size) else { return };
     match dtype {
         DType::F32 | DType::I32 | DType::U32 => bytes.copy_from_slice(&bits.to_le_bytes()),
         DType::F16 => bytes.copy_from_slice(&narrow_f16(bits).to_le_bytes()),
@@ -54,32 +49,8 @@ pub(super) fn write_one(dtype: DType, memory: &mut [u8], offset: usize, bits: u3
     }
 }
 
-/// Conversion to a dtype and back to the type that it is read as.
-pub(super) fn cast(to: DType, from: Ty) -> fn(u32) -> u32 {
-    match (to, from) {
-        (DType::Bool, Ty::F32) => |a| u32::from(f32::from_bits(a) != 0.0),
-        (DType::Bool, _) => |a| u32::from(a != 0),
-        (DType::F32, Ty::F32) => |a| a,
-        (DType::F32, Ty::I32) => |a| (a as i32 as f32).to_bits(),
-        (DType::F32, _) => |a| (a as f32).to_bits(),
-        (DType::F16, Ty::F32) => |a| widen_f16(narrow_f16(a)),
-        (DType::F16, Ty::I32) => |a| widen_f16(narrow_f16((a as i32 as f32).to_bits())),
-        (DType::F16, _) => |a| widen_f16(narrow_f16((a as f32).to_bits())),
-        (DType::BF16, Ty::F32) => |a| u32::from(narrow_bf16(a)) << 16,
-        (DType::BF16, Ty::I32) => |a| u32::from(narrow_bf16((a as i32 as f32).to_bits())) << 16,
-        (DType::BF16, _) => |a| u32::from(narrow_bf16((a as f32).to_bits())) << 16,
-        (DType::I32, Ty::F32) => |a| f32::from_bits(a) as i32 as u32,
-        (DType::U32, Ty::F32) => |a| f32::from_bits(a) as u32,
-        (DType::I8, Ty::F32) => |a| i32::from(f32::from_bits(a) as i8) as u32,
-        (DType::U8, Ty::F32) => |a| u32::from(f32::from_bits(a) as u8),
-        (DType::I32 | DType::U32, _) => |a| a,
-        (DType::I8, _) => |a| i32::from(a as i8) as u32,
-        (DType::U8, _) => |a| a & 0xff,
-    }
-}
-
 /// The f32 of an f16, as bits.
-fn widen_f16(half: u16) -> u32 {
+pub(super) fn widen_f16(half: u16) -> u32 {
     let (sign, rest) = (u32::from(half & 0x8000) << 16, u32::from(half & 0x7fff));
     match rest {
         // Subnormal: a multiple of 2^-24.
@@ -90,7 +61,7 @@ fn widen_f16(half: u16) -> u32 {
 }
 
 /// The nearest f16 of an f32, half to even.
-fn narrow_f16(bits: u32) -> u16 {
+pub(super) fn narrow_f16(bits: u32) -> u16 {
     let (sign, rest) = ((bits >> 16) as u16 & 0x8000, bits & 0x7fff_ffff);
     let half = match rest {
         0x7f80_0001.. => 0x7e00,
@@ -104,7 +75,7 @@ fn narrow_f16(bits: u32) -> u16 {
 }
 
 /// The nearest bf16 of an f32, half to even.
-fn narrow_bf16(bits: u32) -> u16 {
+pub(super) fn narrow_bf16(bits: u32) -> u16 {
     if bits & 0x7fff_ffff > 0x7f80_0000 {
         return 0x7fc0;
     }
@@ -130,13 +101,5 @@ mod tests {
                 assert_eq!(narrow_bf16(bits), half::bf16::from_f32(value).to_bits(), "{value}");
             }
         }
-    }
-
-    #[test]
-    fn floats_become_integers_by_truncation_and_saturate() {
-        let to = |dtype, value: f32| cast(dtype, Ty::F32)(value.to_bits());
-        assert_eq!((to(DType::I32, -1.9) as i32, to(DType::I32, 3e9) as i32), (-1, i32::MAX));
-        assert_eq!((to(DType::U32, -1.0), to(DType::U32, f32::NAN), to(DType::U8, 300.0)), (0, 0, 255));
-        assert_eq!(cast(DType::I8, Ty::I32)(200) as i32, -56);
     }
 }

@@ -1,0 +1,154 @@
+//! The operations that steps are made of. Whatever the types, operands and results are 32 bits; operations that do the same
+//! to the bits are one.
+
+use crate::notation::ast::{Accumulate, BinaryOp};
+use crate::notation::program::Ty;
+
+macro_rules! ops {
+    ($($(#[$doc:meta])* $name:ident $wgsl:literal,)*) => {
+        /// An operation. What is not said otherwise has no effect but its value.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) enum Op { $($(#[$doc])* $name,)* }
+
+        impl Op {
+            pub(crate) const fn is_constant(self) -> bool {
+                matches!(self, Op::Word | Op::Int | Op::Float | Op::Truth)
+            }
+
+            /// In WGSL: `$0` and so on are the operands; see [`crate::wgsl::emit`] for the rest.
+            pub(crate) const fn wgsl(self) -> &'static str {
+                match self { $(Op::$name => $wgsl,)* }
+            }
+        }
+    };
+}
+
+ops! {
+    /// A constant: the number is its bits.
+    Word "",
+    Int "",
+    Float "",
+    Truth "",
+    /// What counts an index, of that number, from 0.
+    Counter "",
+    /// A variable, with what it starts from.
+    Var "var $4 = $0;",
+    /// Sets a variable.
+    Assign "$0 = $1;",
+    /// Stores into the target: the offset, the value.
+    Store "store_t0($0, $1);",
+    /// The same, accumulated atomically, where the third operand is true.
+    AtomicAdd "atomic_add_t0($0, $1);",
+    AtomicMul "atomic_mul_t0($0, $1);",
+    AtomicMax "atomic_max_t0($0, $1);",
+    AtomicMin "atomic_min_t0($0, $1);",
+    /// A loop over a counter, so many times.
+    Open "for (var $0 = 0u; $0 < #u; $0++) {",
+    Close "}",
+    /// A text of that number: an operand, a line, the head of a block. In kernels only.
+    Text "",
+    Line "@",
+    Head "@ {",
+
+    /// Static of that number.
+    Static "static_s#()",
+    /// The element of the tensor of that number at an offset.
+    Load "load_t#($0)",
+    /// Of a u32, by the number. In kernels only.
+    Digit "$0 % #u",
+    Quotient "$0 / #u",
+
+    /// From here on, what depends on the operands alone.
+    AddF "$0 + $1",
+    SubF "$0 - $1",
+    MulF "$0 * $1",
+    DivF "$0 / $1",
+    RemF "lab_fmod($0, $1)",
+    PowF "lab_pow($0, $1)",
+    MinF "lab_min($0, $1)",
+    MaxF "lab_max($0, $1)",
+    LtF "$0 < $1",
+    LeF "$0 <= $1",
+    EqF "$0 == $1",
+    NegF "-$0",
+    Add "$0 + $1",
+    Sub "$0 - $1",
+    Mul "$0 * $1",
+    MulHigh "lab_mul_high($0, $1)",
+    DivI "lab_div_i($0, $1)",
+    DivU "lab_div_u($0, $1)",
+    RemI "lab_rem_i($0, $1)",
+    RemU "lab_rem_u($0, $1)",
+    PowI "lab_pow_i($0, $1)",
+    PowU "lab_pow_u($0, $1)",
+    /// With an exponent that may be negative.
+    PowUI "lab_pow_ui($0, $1)",
+    MinI "min($0, $1)",
+    MinU "min($0, $1)",
+    MaxI "max($0, $1)",
+    MaxU "max($0, $1)",
+    LtI "$0 < $1",
+    LtU "$0 < $1",
+    LeI "$0 <= $1",
+    LeU "$0 <= $1",
+    Eq "$0 == $1",
+    And "$0 & $1",
+    Xor "$0 ^ $1",
+    Or "$0 | $1",
+    Shl "$0 << $1",
+    ShrI "$0 >> $1",
+    ShrU "$0 >> $1",
+    IsNan "lab_isnan($0)",
+    Both "$0 && $1",
+    Either "$0 || $1",
+    Not "!$0",
+    /// The second operand where the first is true, else the third.
+    Select "select($2, $1, $0)",
+    AsF "bitcast<f32>($0)",
+    AsI "bitcast<i32>($0)",
+    AsU "bitcast<u32>($0)",
+    FToI "lab_f_to_i($0)",
+    FToU "lab_f_to_u($0)",
+    IToF "lab_i_to_f($0)",
+    UToF "lab_u_to_f($0)",
+    /// Rounded to f16, as f32.
+    F16 "lab_f16($0)",
+    BF16 "lab_bf16($0)",
+    /// The function of that number in the order of the reference.
+    Call "&",
+}
+
+/// What an operator does to operands of a type. Those that are not here are made of others.
+pub(super) const fn binary(op: BinaryOp, ty: Ty) -> Op {
+    // On f32, i32, u32 and bool.
+    let row = match op {
+        BinaryOp::Add => [Op::AddF, Op::Add, Op::Add, Op::Either],
+        BinaryOp::Sub => [Op::SubF, Op::Sub, Op::Sub, Op::Xor],
+        BinaryOp::Mul => [Op::MulF, Op::Mul, Op::Mul, Op::Both],
+        BinaryOp::Div => [Op::DivF, Op::DivI, Op::DivU, Op::Either],
+        BinaryOp::Rem => [Op::RemF, Op::RemI, Op::RemU, Op::Either],
+        BinaryOp::Pow => [Op::PowF, Op::PowI, Op::PowU, Op::Either],
+        BinaryOp::Lt | BinaryOp::Gt => [Op::LtF, Op::LtI, Op::LtU, Op::LtU],
+        BinaryOp::Le | BinaryOp::Ge => [Op::LeF, Op::LeI, Op::LeU, Op::LeU],
+        BinaryOp::Eq | BinaryOp::Ne => [Op::EqF, Op::Eq, Op::Eq, Op::Eq],
+        BinaryOp::BitAnd => [Op::And; 4],
+        BinaryOp::BitXor => [Op::Xor; 4],
+        BinaryOp::BitOr => [Op::Or; 4],
+        BinaryOp::Shl => [Op::Shl; 4],
+        BinaryOp::Shr => [Op::ShrI, Op::ShrI, Op::ShrU, Op::ShrU],
+        BinaryOp::And => [Op::Both; 4],
+        BinaryOp::Or => [Op::Either; 4],
+    };
+    row[ty as usize]
+}
+
+/// `a op b` of an accumulation.
+pub(crate) const fn accumulation(op: Accumulate, ty: Ty) -> Op {
+    let row = match op {
+        Accumulate::Add => [Op::AddF, Op::Add, Op::Add, Op::Either],
+        Accumulate::Mul => [Op::MulF, Op::Mul, Op::Mul, Op::Both],
+        Accumulate::Max => [Op::MaxF, Op::MaxI, Op::MaxU, Op::Either],
+        Accumulate::Min => [Op::MinF, Op::MinI, Op::MinU, Op::Both],
+    };
+    row[ty as usize]
+}

@@ -1,0 +1,223 @@
+//! Where an access goes: positions on axes become one offset in elements, modulo 2^32.
+//!
+//! Every element of a tensor that a kernel can have is counted by a u32, so an offset that is in range is right whatever
+//! wrapped on the way. What may be out of range, behind `pad`, is judged axis by axis, so that no wrapping lets it in.
+
+use crate::loops::ir::BufferIndex;
+use crate::notation::program::{Affine, IndexId, Load, Position, Term, Ty, Value};
+use crate::steps::Lowering;
+use crate::steps::block::{Reg, ZERO};
+use crate::steps::ops::Op;
+
+/// A constant, and u32 values with their factors.
+#[derive(Default)]
+struct Sum {
+    constant: u32,
+    terms: Vec<(Reg, u32)>,
+}
+
+impl Sum {
+    fn add(&mut self, term: Reg, factor: u32) {
+        match self.terms.iter_mut().find(|(known, _)| *known == term) {
+            Some((_, known)) => *known = known.wrapping_add(factor),
+            None => self.terms.push((term, factor)),
+        }
+    }
+}
+
+/// What happens out of range.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Outside {
+    /// Computed positions are clamped to the axis.
+    Clamped,
+    /// Every position is looked at.
+    Padded,
+    /// Computed positions are looked at.
+    Dropped,
+}
+
+impl Lowering<'_> {
+    /// The value of an index, as an i32.
+    pub(super) fn index_value(&mut self, index: IndexId) -> Reg {
+        let word =
+            self.total(&Sum { constant: self.nest.indices[index].lo as u32, terms: vec![(self.counters[index], 1)] });
+        self.block.value(Op::AsI, 0, &[word])
+    }
+
+    /// A load as the type that the buffer is read as.
+    pub(super) fn load(&mut self, load: &Load) -> Reg {
+        let pad = load.pad.as_ref().map(|pad| self.expr(pad));
+        let outside = if pad.is_some() { Outside::Padded } else { Outside::Clamped };
+        let (offset, inside) = self.place(load.node, &load.positions, outside);
+        let tensor = self.tensor(load.node);
+        let value = self.block.value(Op::Load, tensor, &[offset]);
+        match inside.zip(pad) {
+            Some((inside, pad)) => self.block.value(Op::Select, 0, &[inside, value, pad]),
+            None => value,
+        }
+    }
+
+    /// The offset of an element, and whether it is there where that is not certain.
+    pub(crate) fn place(
+        &mut self,
+        buffer: BufferIndex,
+        positions: &[Position],
+        outside: Outside,
+    ) -> (Reg, Option<Reg>) {
+        let shape = &self.loops.buffers[buffer].shape;
+        let mut offset = Sum::default();
+        let mut inside: Option<Reg> = None;
+        let mut stride = 1u32;
+        for (position, &extent) in positions.iter().zip(shape).rev() {
+            let is_inside = match position {
+                Position::Affine(affine) => {
+                    self.affine(&mut offset, affine, stride);
+                    if outside == Outside::Padded { self.affine_inside(affine, extent) } else { None }
+                }
+                Position::Computed(expr) => {
+                    let value = self.expr(expr);
+                    let (word, is_inside) = self.computed(value, expr.ty, extent, outside);
+                    offset.add(word, stride);
+                    is_inside
+                }
+            };
+            inside = match inside.zip(is_inside) {
+                Some((one, other)) => Some(self.block.value(Op::Both, 0, &[one, other])),
+                None => inside.or(is_inside),
+            };
+            stride = stride.wrapping_mul(extent);
+        }
+        (self.total(&offset), inside)
+    }
+
+    /// A computed position, as the value that its type has.
+    fn computed(&mut self, value: Reg, ty: Ty, extent: u32, outside: Outside) -> (Reg, Option<Reg>) {
+        let word = |this: &mut Self, value| if ty == Ty::U32 { value } else { this.block.value(Op::AsU, 0, &[value]) };
+        let zero = self.constant(Value::I32(0));
+        if outside == Outside::Clamped {
+            let value = if ty == Ty::U32 { value } else { self.block.value(Op::MaxI, 0, &[value, zero]) };
+            let (value, last) = (word(self, value), self.word(extent.saturating_sub(1)));
+            return (self.block.value(Op::MinU, 0, &[value, last]), None);
+        }
+        let (word, extent_word) = (word(self, value), self.word(extent));
+        let mut inside = self.block.value(Op::LtU, 0, &[word, extent_word]);
+        if ty != Ty::U32 && extent > 1 << 31 {
+            let positive = self.block.value(Op::LeI, 0, &[zero, value]);
+            inside = self.block.value(Op::Both, 0, &[positive, inside]);
+        }
+        (word, Some(inside))
+    }
+
+    /// The terms from the outermost loop inward, so that each part is computed as far out as it can be.
+    fn total(&mut self, sum: &Sum) -> Reg {
+        let mut total = None;
+        for depth in 0..=self.block.depth() {
+            for (term, factor) in &sum.terms {
+                if *factor == 0 || *term == ZERO || self.block.depth_of(*term) != depth {
+                    continue;
+                }
+                let mut part = *term;
+                if *factor != 1 {
+                    let factor = self.word(*factor);
+                    part = self.block.value(Op::Mul, 0, &[part, factor]);
+                }
+                total = match total {
+                    Some(total) => Some(self.block.value(Op::Add, 0, &[total, part])),
+                    None if sum.constant == 0 => Some(part),
+                    None => {
+                        let constant = self.word(sum.constant);
+                        Some(self.block.value(Op::Add, 0, &[part, constant]))
+                    }
+                };
+            }
+        }
+        total.unwrap_or_else(|| self.word(sum.constant))
+    }
+
+    fn affine(&mut self, offset: &mut Sum, affine: &Affine, stride: u32) {
+        offset.constant = offset.constant.wrapping_add((affine.constant as u32).wrapping_mul(stride));
+        for (term, factor) in &affine.terms {
+            let factor = (*factor as u32).wrapping_mul(stride);
+            match term {
+                // Counted from 0: the first value goes into the constant.
+                Term::Index(index) => {
+                    let lo = self.nest.indices[*index].lo as u32;
+                    offset.constant = offset.constant.wrapping_add(lo.wrapping_mul(factor));
+                    offset.add(self.counters[*index], factor);
+                }
+                Term::Static(index) => {
+                    let value = self.block.value(Op::Static, *index as u32, &[]);
+                    let word = self.block.value(Op::AsU, 0, &[value]);
+                    offset.add(word, factor);
+                }
+            }
+        }
+    }
+
+    /// Whether an affine position is on the axis; `None` where it always is.
+    fn affine_inside(&mut self, affine: &Affine, extent: u32) -> Option<Reg> {
+        let (least, most) = self.range(affine);
+        if least >= 0 && most < i64::from(extent) {
+            return None;
+        }
+        let length = self.word(extent);
+        let wraps = most >= 1 << 32 || least < i64::from(extent) - (1 << 32);
+        if wraps {
+            let (low, high) = self.wide(affine);
+            let small = self.block.value(Op::LtU, 0, &[low, length]);
+            let fits = self.block.value(Op::Eq, 0, &[high, ZERO]);
+            return Some(self.block.value(Op::Both, 0, &[small, fits]));
+        }
+        // Modulo 2^32, what lies outside stays outside.
+        let mut offset = Sum::default();
+        self.affine(&mut offset, affine, 1);
+        let word = self.total(&offset);
+        Some(self.block.value(Op::LtU, 0, &[word, length]))
+    }
+
+    /// The two words of an affine expression in 64 bits, for factors that 32 do not hold.
+    fn wide(&mut self, affine: &Affine) -> (Reg, Reg) {
+        let (mut low, mut high) = (self.word(affine.constant as u32), self.word((affine.constant >> 32) as u32));
+        for (term, factor) in &affine.terms {
+            let value = match term {
+                Term::Index(index) => self.index_value(*index),
+                Term::Static(index) => self.block.value(Op::Static, *index as u32, &[]),
+            };
+            let word = self.block.value(Op::AsU, 0, &[value]);
+            let (factor, factor_high) = (self.word(*factor as u32), self.word((*factor >> 32) as u32));
+            let product = self.block.value(Op::Mul, 0, &[word, factor]);
+            low = self.block.value(Op::Add, 0, &[low, product]);
+            let one = self.word(1);
+            let carries = self.block.value(Op::LtU, 0, &[low, product]);
+            let carry = self.block.value(Op::Select, 0, &[carries, one, ZERO]);
+            let zero = self.constant(Value::I32(0));
+            let is_negative = self.block.value(Op::LtI, 0, &[value, zero]);
+            // What a negative value has in its upper word, times the factor.
+            let sign = self.block.value(Op::Select, 0, &[is_negative, factor, ZERO]);
+            let upper = self.block.value(Op::MulHigh, 0, &[word, factor]);
+            let upper_product = self.block.value(Op::Mul, 0, &[word, factor_high]);
+            for part in [upper, upper_product, carry] {
+                high = self.block.value(Op::Add, 0, &[high, part]);
+            }
+            high = self.block.value(Op::Sub, 0, &[high, sign]);
+        }
+        (low, high)
+    }
+
+    /// The least and the greatest value of an affine expression; saturates.
+    fn range(&self, affine: &Affine) -> (i64, i64) {
+        let mut range = (affine.constant, affine.constant);
+        for (term, factor) in &affine.terms {
+            let (lo, last) = match term {
+                Term::Index(index) => {
+                    let index = &self.nest.indices[*index];
+                    (index.lo, index.hi - 1)
+                }
+                Term::Static(_) => (i64::from(i32::MIN), i64::from(i32::MAX)),
+            };
+            let (one, other) = (lo.saturating_mul(*factor), last.saturating_mul(*factor));
+            range = (range.0.saturating_add(one.min(other)), range.1.saturating_add(one.max(other)));
+        }
+        range
+    }
+}

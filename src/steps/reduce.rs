@@ -1,0 +1,93 @@
+//! Accumulation: loops with variables around them.
+
+use crate::loops::lower;
+use crate::notation::ast::{Accumulate, ReduceOp};
+use crate::notation::program::{Expr, IndexId, Ty, Value};
+use crate::steps::Lowering;
+use crate::steps::block::{Reg, ZERO};
+use crate::steps::ops::{Op, accumulation};
+
+impl Lowering<'_> {
+    /// A reduction inside an expression: a loop as far out as its operands allow.
+    pub(super) fn reduce(&mut self, op: ReduceOp, indices: &[IndexId], body: &Expr) -> Reg {
+        let op = match op {
+            ReduceOp::Sum => Accumulate::Add,
+            ReduceOp::Prod => Accumulate::Mul,
+            ReduceOp::Max => Accumulate::Max,
+            ReduceOp::Min => Accumulate::Min,
+            ReduceOp::ArgMax | ReduceOp::ArgMin => return self.arg(op == ReduceOp::ArgMax, indices, body),
+        };
+        let start = self.constant(neutral(body.ty, op));
+        self.accumulate(op, start, indices, body, true)
+    }
+
+    /// Accumulates the values of an expression, in order.
+    pub(super) fn accumulate(
+        &mut self,
+        op: Accumulate,
+        start: Reg,
+        indices: &[IndexId],
+        body: &Expr,
+        moves: bool,
+    ) -> Reg {
+        let op = accumulation(op, body.ty);
+        if indices.is_empty() {
+            let value = self.expr(body);
+            return self.block.value(op, 0, &[start, value]);
+        }
+        let sum = self.block.apart(Op::Var, 0, &[start]);
+        self.open(indices);
+        self.set_inside(&[sum]);
+        let value = self.expr(body);
+        let next = self.block.value(op, 0, &[sum, value]);
+        self.block.effect(Op::Assign, 0, &[sum, next]);
+        self.close(indices, &[sum], moves);
+        sum
+    }
+
+    /// Says that variables change in the innermost loop.
+    fn set_inside(&mut self, variables: &[Reg]) {
+        for variable in variables {
+            self.block.set_depth(*variable, self.block.depth());
+        }
+    }
+
+    /// The best value so far and its place; of floats also whether there is none yet, since a NaN never is.
+    fn arg(&mut self, is_max: bool, indices: &[IndexId], body: &Expr) -> Reg {
+        let op = if is_max { Accumulate::Max } else { Accumulate::Min };
+        let is_float = body.ty == Ty::F32;
+        let first = indices.first().filter(|_| !is_float).map_or(0, |index| self.nest.indices[*index].lo as i32);
+        let worst = if is_float { Value::F32(0.0) } else { neutral(body.ty, op) };
+        let starts = [self.constant(worst), self.constant(Value::I32(first)), self.constant(Value::Bool(true))];
+        let variables = starts.map(|start| self.block.apart(Op::Var, 0, &[start]));
+        let [best, at, is_none] = variables;
+        self.open(indices);
+        self.set_inside(&variables);
+        let value = self.expr(body);
+        let index = indices.first().map_or(ZERO, |index| self.index_value(*index));
+        let (low, high) = if is_max { (best, value) } else { (value, best) };
+        let less = [Op::LtF, Op::LtI, Op::LtU, Op::LtU][body.ty as usize];
+        let mut takes = self.block.value(less, 0, &[low, high]);
+        let mut variables = vec![best, at];
+        if is_float {
+            takes = self.block.value(Op::Either, 0, &[is_none, takes]);
+            let is_nan = self.block.value(Op::IsNan, 0, &[value]);
+            let is_number = self.block.value(Op::Not, 0, &[is_nan]);
+            takes = self.block.value(Op::Both, 0, &[takes, is_number]);
+            let is_none_yet = self.block.value(Op::Both, 0, &[is_none, is_nan]);
+            self.block.effect(Op::Assign, 0, &[is_none, is_none_yet]);
+            variables.push(is_none);
+        }
+        let value = self.block.value(Op::Select, 0, &[takes, value, best]);
+        let index = self.block.value(Op::Select, 0, &[takes, index, at]);
+        self.block.effect(Op::Assign, 0, &[best, value]);
+        self.block.effect(Op::Assign, 0, &[at, index]);
+        self.close(indices, &variables, true);
+        at
+    }
+}
+
+/// What an accumulation of a type starts from.
+pub(crate) fn neutral(ty: Ty, op: Accumulate) -> Value {
+    lower::neutral(lower::dtype_of(ty), op)
+}
