@@ -3,8 +3,8 @@
 use half::f16;
 use wgslab::{DType, MemoryMode};
 
+use super::super::model::Kernel;
 use super::{Node, Oracle, Refusal, refuse};
-use crate::common::model::Kernel;
 
 /// A number, exactly.
 #[derive(Clone, Copy, Debug)]

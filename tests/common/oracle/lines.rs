@@ -2,9 +2,9 @@
 
 use wgslab::DType;
 
+use super::super::model::Kernel;
 use super::kernels::add;
 use super::{Job, Oracle, Place, Refusal, Scratch, Touch, Work, refuse};
-use crate::common::model::Kernel;
 
 const MERGE: Place = Place { pool: 0, offset: 0 };
 
