@@ -36,7 +36,7 @@ test("the types name nothing that is not in the package", () => {
 // Every program of the README, by its order.
 const programs = [...readFileSync(join(ROOT, "README.md"), "utf8").matchAll(/^```ts\n([\s\S]*?)^```/gm)].map(([, text]) => text);
 
-test("the README has its TypeScript programs", () => assert.equal(programs.length, 2));
+test("the README has its TypeScript programs", () => assert.equal(programs.length, 3));
 
 for (const [index, program] of programs.entries()) {
   test(`the README's TypeScript program ${index} type-checks under strict`, () => {
