@@ -1,0 +1,5 @@
+// Programs in index notation in Firefox.
+
+import { programSuite } from "../e2e/program-suite.mjs";
+
+programSuite("firefox");
