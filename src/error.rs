@@ -25,8 +25,6 @@ pub enum ErrorKind {
     Unsupported,
     /// The device, or the budget given to it, has no memory left.
     OutOfMemory,
-    /// A pool has no room for the range asked for.
-    PoolFull,
     /// The device is gone; everything on it is gone with it.
     DeviceLost,
     /// A node is not in the context, or a pool id names no slab.
@@ -55,20 +53,17 @@ pub enum ErrorKind {
     PipelineRejected,
     /// Memory could not be mapped for a readback.
     MapFailed,
-    /// The caller gave up.
-    Aborted,
     /// A broken invariant of this crate; please report it.
     Bug,
 }
 
 impl ErrorKind {
     /// Every kind, in the order of declaration; the test against the TypeScript union reads it.
-    pub const ALL: [ErrorKind; 21] = [
+    pub const ALL: [ErrorKind; 19] = [
         ErrorKind::NoAdapter,
         ErrorKind::LimitExceeded,
         ErrorKind::Unsupported,
         ErrorKind::OutOfMemory,
-        ErrorKind::PoolFull,
         ErrorKind::DeviceLost,
         ErrorKind::UnknownNode,
         ErrorKind::DuplicateNode,
@@ -83,7 +78,6 @@ impl ErrorKind {
         ErrorKind::KernelInterface,
         ErrorKind::PipelineRejected,
         ErrorKind::MapFailed,
-        ErrorKind::Aborted,
         ErrorKind::Bug,
     ];
 
@@ -94,7 +88,6 @@ impl ErrorKind {
             ErrorKind::LimitExceeded => "limit-exceeded",
             ErrorKind::Unsupported => "unsupported",
             ErrorKind::OutOfMemory => "out-of-memory",
-            ErrorKind::PoolFull => "pool-full",
             ErrorKind::DeviceLost => "device-lost",
             ErrorKind::UnknownNode => "unknown-node",
             ErrorKind::DuplicateNode => "duplicate-node",
@@ -109,7 +102,6 @@ impl ErrorKind {
             ErrorKind::KernelInterface => "kernel-interface",
             ErrorKind::PipelineRejected => "pipeline-rejected",
             ErrorKind::MapFailed => "map-failed",
-            ErrorKind::Aborted => "aborted",
             ErrorKind::Bug => "bug",
         }
     }
@@ -170,7 +162,7 @@ impl Error {
 
     /// Whether the same call can succeed later, after freeing memory or waiting.
     pub fn is_retryable(&self) -> bool {
-        matches!(self.kind(), ErrorKind::OutOfMemory | ErrorKind::PoolFull | ErrorKind::NotRun)
+        matches!(self.kind(), ErrorKind::OutOfMemory | ErrorKind::NotRun)
     }
 
     /// Whether the cause is the loss of the device.
@@ -207,9 +199,9 @@ mod tests {
     #[test]
     fn context_is_said_from_the_outside_in() {
         let error =
-            Error::new(ErrorKind::PoolFull, "pool p1 is full").context("upload n1\"x\"").context("link \"step\"");
+            Error::new(ErrorKind::OutOfMemory, "pool p1 is full").context("upload n1\"x\"").context("link \"step\"");
         assert_eq!(error.to_string(), "link \"step\": upload n1\"x\": pool p1 is full");
-        assert_eq!(error.kind(), ErrorKind::PoolFull);
+        assert_eq!(error.kind(), ErrorKind::OutOfMemory);
         assert!(error.is_retryable());
     }
 

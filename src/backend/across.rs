@@ -148,12 +148,13 @@ impl<D: Driver> Context<D> {
     /// # Errors
     /// `DuplicateNode` where this context has it; else as [`Context::copy_from`].
     pub async fn init_from_other<S: Driver>(&self, node: &TensorNode, src: &Context<S>) -> Result<Context<D>> {
-        src.require(node)?;
-        let child = self.extend(&[node], false)?;
+        let named = |error: Error| error.context(format_args!("copy {node} from {}", src.device().name()));
+        src.require(node).map_err(named)?;
+        let child = self.extend(&[node], false).map_err(named)?;
         // A constant that the device has already keeps its bytes.
         if !child.is_shared(node) {
-            let to = child.require(node)?;
-            let event = child.stream(node, to, src, None).await?;
+            let to = child.require(node).map_err(named)?;
+            let event = child.stream(node, to, src, None).await.map_err(named)?;
             child.device().wrote(&[node.root().id()], &event);
             child.device().share(node, to);
         }

@@ -40,10 +40,7 @@ pub fn alloc_pool<D: Driver>(
     Ok(())
 }
 
-/// Pool ids from here on are for the crate's own passing needs: they appear in no report, and no address is another for
-/// them.
-pub(super) const FIRST_PRIVATE: u32 = 0xfff0_0000;
-static NEXT_PRIVATE: AtomicU32 = AtomicU32::new(FIRST_PRIVATE);
+static NEXT_PRIVATE: AtomicU32 = AtomicU32::new(PoolId::FIRST_PRIVATE.0);
 
 /// A slab that the crate needs for a while; it goes when this does.
 pub(crate) struct PrivatePool<D: Driver> {
@@ -57,7 +54,7 @@ impl<D: Driver> PrivatePool<D> {
         len_bytes: u64,
         alloc: impl FnOnce(&Arc<D::Runner>, PoolId, u64) -> Result<()>,
     ) -> Result<Self> {
-        let pool_id = PoolId(NEXT_PRIVATE.fetch_add(1, Ordering::Relaxed) | FIRST_PRIVATE);
+        let pool_id = PoolId(NEXT_PRIVATE.fetch_add(1, Ordering::Relaxed) | PoolId::FIRST_PRIVATE.0);
         let size_bytes = checked_size(PoolId::MERGE, len_bytes)?;
         alloc(device.runner(), pool_id, size_bytes).map_err(|error| error.context(device.name()))?;
         Ok(Self { runner: Arc::downgrade(device.runner()), pool_id })
@@ -92,8 +89,9 @@ impl<D: Driver> Drop for PrivatePool<D> {
 /// The size of a slab, rounded up: the same on every driver, so that the same ranges are inside everywhere.
 fn checked_size(pool_id: PoolId, size_bytes: u64) -> Result<u64> {
     let refused = |what: &str| Error::new(ErrorKind::LimitExceeded, format!("pool {pool_id}: {what}"));
-    if pool_id.0 >= FIRST_PRIVATE {
-        return Err(refused(&format!("pool ids end before {FIRST_PRIVATE}; use another")));
+    if pool_id >= PoolId::FIRST_PRIVATE {
+        let message = format!("pool id {}: pool ids end before {}; use another", pool_id.0, PoolId::FIRST_PRIVATE.0);
+        return Err(Error::new(ErrorKind::LimitExceeded, message));
     }
     padded_bytes(size_bytes, ALIGNMENT_BYTES)
         .ok_or_else(|| refused(&format!("{size_bytes} bytes are more than any device has; ask for less")))

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::device::pools::FIRST_PRIVATE;
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::{NodeId, TensorNode};
 use crate::slab::layout::Layout;
@@ -52,10 +51,10 @@ impl Record {
     /// Takes the next pool id.
     pub(crate) fn mint_pool_id(&mut self) -> Result<PoolId> {
         let id = self.next_pool_id;
-        if id.0 >= FIRST_PRIVATE {
-            let message = format!(
-                "the device has given out all of its {FIRST_PRIVATE} pool ids, which are never reused; open a new one"
-            );
+        if id >= PoolId::FIRST_PRIVATE {
+            let count = PoolId::FIRST_PRIVATE.0;
+            let message =
+                format!("the device has given out all of its {count} pool ids, which are never reused; open a new one");
             return Err(Error::new(ErrorKind::LimitExceeded, message));
         }
         self.next_pool_id = PoolId(id.0 + 1);

@@ -15,10 +15,17 @@ impl PoolId {
     pub const MERGE: PoolId = PoolId(0);
     /// The first pool that holds nodes.
     pub const FIRST: PoolId = PoolId(1);
+    /// Pool ids from here on are for the crate's own passing needs: they appear in no report, and no address is another for
+    /// them.
+    pub(crate) const FIRST_PRIVATE: PoolId = PoolId(0xfff0_0000);
 }
 
 impl fmt::Display for PoolId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self >= Self::FIRST_PRIVATE {
+            // Nobody knows its number; the message says which copy.
+            return f.write_str("for bytes on their way");
+        }
         write!(f, "p{}", self.0)
     }
 }

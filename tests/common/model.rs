@@ -262,7 +262,7 @@ impl<'a, D: Driver> World<'a, D> {
             for (index, device) in self.devices.both.iter().enumerate() {
                 text = text.replace(device.name(), &format!("DEVICE {index}"));
             }
-            text = without_private(&text.replace(self.devices.foreign.name(), "FOREIGN"));
+            text = text.replace(self.devices.foreign.name(), "FOREIGN");
             format!("{}: {text}", error.kind().code())
         })
     }
@@ -412,13 +412,4 @@ fn places<D: Driver>(context: &Context<D>) -> String {
     let locs: Vec<_> = context.locs().iter().map(|(node, loc)| format!("{node}@{loc}")).collect();
     let merging = context.merge_buffer_node().map(|node| format!(" merging {node}")).unwrap_or_default();
     format!("{}{merging}", locs.join(" "))
-}
-
-/// The names of pools of the crate's own count over all devices; they are those from 0xfff00000 on.
-fn without_private(text: &str) -> String {
-    let word = |word: &str| match word.trim_end_matches(':').strip_prefix('p').map(str::parse::<u32>) {
-        Some(Ok(id)) if id >= 0xfff0_0000 => "PRIVATE".to_owned(),
-        _ => word.to_owned(),
-    };
-    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }

@@ -59,7 +59,7 @@ function spoilFailure({ name, kind, contains, line, ...rest }) {
   const copy = (what, changes) => {
     copies.push({ ...rest, kind, contains, line, ...changes, name: `${name} with a wrong ${what}` });
   };
-  if (kind !== undefined) copy("kind", { kind: kind === "bug" ? "aborted" : "bug" });
+  if (kind !== undefined) copy("kind", { kind: kind === "bug" ? "map-failed" : "bug" });
   if (contains !== undefined) copy("text", { contains: `${contains}, which no message says` });
   if (line !== undefined) copy("line", { line: line + 100, also: [] });
   return copies;

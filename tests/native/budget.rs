@@ -1,6 +1,6 @@
 //! The budget, the forecast, and trimming.
 
-use wgslab::{Access, Context, DType, ErrorKind, KernelSpec, MemoryMode, TensorNode, gpu, host};
+use wgslab::{Access, Context, DType, ErrorKind, KernelSpec, Landing, MemoryMode, TensorNode, gpu, host};
 
 use crate::{ints, open, open_with};
 
@@ -85,4 +85,22 @@ fn empty_heaps_do_not_stand_in_the_way_of_the_budget() {
     context.finalize();
     device.free_unused_constants();
     assert!(Context::root(&device).init_zeros(&[&working]).is_ok());
+}
+
+#[test]
+fn a_copy_between_devices_that_finds_no_memory_is_named_by_what_it_copies() {
+    let budget = host::OpenOptions { memory_budget_bytes: Some(1 << 10), ..Default::default() };
+    let (device, other) = (host::open(budget).unwrap(), host::open(host::OpenOptions::default()).unwrap());
+    let x = kibibytes("x", 1);
+    let there = Context::root(&other).init_zeros(&[&x]).unwrap();
+    let here = Context::root(&device).init_zeros(&[&x]).unwrap();
+    let copy = here.device_to_device(&x, Landing::Node, &there).unwrap().unwrap();
+    let error = copy.run().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+    let said = format!(
+        "run \"copy x\": {}: pool for bytes on their way: a slab of 1024 bytes beside the 1024 in use would exceed the \
+         budget of 1024; finalize contexts, or raise memory_budget_bytes",
+        device.name()
+    );
+    assert_eq!(error.to_string(), said);
 }

@@ -7,7 +7,6 @@ export const ERROR_CODES = [
   "limit-exceeded",
   "unsupported",
   "out-of-memory",
-  "pool-full",
   "device-lost",
   "unknown-node",
   "duplicate-node",
@@ -22,7 +21,6 @@ export const ERROR_CODES = [
   "kernel-interface",
   "pipeline-rejected",
   "map-failed",
-  "aborted",
   "bug",
 ] as const;
 

@@ -65,7 +65,9 @@ impl GpuRunner {
         let mut state = self.begin()?;
         let size = size_bytes.max(1).next_multiple_of(ALIGNMENT_BYTES);
         let class = HeapClass::from(mode);
-        let range = self.place(&mut state, size, alignment, class).map_err(|error| error.context(pool_id))?;
+        let range = self
+            .place(&mut state, size, alignment, class)
+            .map_err(|error| error.context(format_args!("pool {pool_id}")))?;
         state.add_pool(pool_id, range);
         Ok(())
     }
