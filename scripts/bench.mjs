@@ -1,28 +1,46 @@
-// `npm run bench`: what recording, upload and readback cost in Chromium, beside raw WebGPU, and natively.
+// `npm run bench`: what the layer and programs cost in Chromium, beside raw WebGPU and the peers, and natively.
 
 import { writeFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { build, DIST } from "./build.mjs";
+import { GROUPS, PEERS, faultsOf, select, selectPeers, tables } from "./lib/bench.mjs";
 import { openPage } from "./lib/page.mjs";
 import { cli, Failure, isMain, main, must, ROOT, say, timed } from "./lib/proc.mjs";
-import { align } from "./lib/results.mjs";
 import { setup } from "./setup.mjs";
 
-const GROUPS = ["record", "upload", "readback", "link", "control"];
+const PEER_WASM = join(ROOT, "node_modules/onnxruntime-web/dist");
+/** For how long each row of `programs` is timed, about, in seconds. */
+const SECONDS = 10;
 
 const USAGE = `Usage: npm run bench [-- FLAGS]
 
-Measures in headless Chromium, in turn with raw WebGPU doing the same, and natively.
-  --rows       only these groups: ${GROUPS.join(", ")}
-  --browser    only in the browser
-  --native     only natively
-  --json       one JSON object on stdout
-  --write F    write the tables into the file F as well`;
+Measures in headless Chromium, in turn with raw WebGPU and with other libraries doing the same, and natively.
+Fails where a result is wrong, not where it is slow.
+  --rows W,..   only these groups (${GROUPS.join(", ")}),
+                or rows of the group programs by a part of their name
+  --peers P,..  only these peers (${Object.keys(PEERS).join(", ")}), or none
+  --seconds N   time each row of programs for about N seconds; ${SECONDS} if left out
+  --browser     only in the browser
+  --native      only natively
+  --json        one JSON object on stdout
+  --write F     write the tables into the file F as well`;
 
-/** `{ driver, adapter, rows }` of the page. */
-async function inBrowser(groups) {
-  const query = `?rows=${groups.join(",")}`;
-  const { page, faults, close } = await openPage(join(ROOT, "bench/web"), "main.ts", { dist: DIST, query });
+/** The names of the rows of the group programs. */
+function rowNames() {
+  return JSON.parse(readFileSync(join(ROOT, "bench/rows.json"), "utf8")).map(({ name }) => name);
+}
+
+/** `{ driver, adapter, rows, programs }` of the page. */
+async function inBrowser(wanted) {
+  const query = `?wanted=${encodeURIComponent(JSON.stringify(wanted))}`;
+  const { page, faults, close } = await openPage(join(ROOT, "bench/web"), "main.ts", {
+    dist: DIST,
+    folders: { "/ort/": PEER_WASM },
+    functions: { benchSays: (line) => say(`bench: ${line}`) },
+    query,
+    splitting: true,
+  });
   try {
     await page.waitForFunction(() => globalThis.wgslabBench !== undefined);
     const result = await page.evaluate(() => globalThis.wgslabBench);
@@ -33,55 +51,47 @@ async function inBrowser(groups) {
   }
 }
 
-/** `{ driver, adapter, rows }` of the Rust example. */
-async function natively(groups) {
+/** `{ driver, adapter, rows, programs }` of the Rust example. */
+async function natively({ groups, programs, seconds }) {
   const example = ["--release", "--quiet", "--example", "bench"];
   await timed("native: building the example (2 minutes the first time)", () => must("cargo", ["build", ...example]));
-  const { stdout } = await must("cargo", ["run", ...example, "--", "--json", "--rows", groups.join(",")], { inherit: true });
+  const flags = ["--json", "--rows", groups.join(","), "--programs", programs.join(","), "--seconds", String(seconds)];
+  const { stdout } = await must("cargo", ["run", ...example, "--", ...flags], { inherit: true });
   return JSON.parse(stdout.trim().split("\n").at(-1));
-}
-
-function table(side, { adapter, rows }) {
-  const name = typeof adapter === "string" ? adapter : [adapter.name, adapter.backend].filter(Boolean).join(", ");
-  const cell = (part, unit) => {
-    if (!part) return "";
-    const digits = (value) => value.toPrecision(3);
-    return `${digits(part.median)} ${unit} (${digits(part.low)} to ${digits(part.high)})`;
-  };
-  const lines = align([
-    ["", "wgslab", "raw", "ratio", ""],
-    ...rows.map((row) => [row.name, cell(row.wgslab, row.unit), cell(row.raw, row.unit), row.ratio?.toFixed(2), row.note]),
-  ]);
-  return [`${side}: ${name}. Median (quartiles).`, "", ...lines].join("\n");
 }
 
 if (isMain(import.meta.url)) {
   await main(async () => {
     const { values } = cli(USAGE, {
-      rows: { type: "string", default: GROUPS.join(",") },
+      rows: { type: "string" },
+      peers: { type: "string" },
+      seconds: { type: "string", default: String(SECONDS) },
       browser: { type: "boolean" },
       native: { type: "boolean" },
       json: { type: "boolean" },
       write: { type: "string" },
     });
-    const groups = values.rows.split(",");
-    const unknown = groups.filter((group) => !GROUPS.includes(group));
-    if (unknown.length > 0) throw new Failure(`no rows ${unknown.join(", ")}\n\n${USAGE}`, 2);
+    const { groups, rows } = select(values.rows, rowNames());
+    const seconds = Number(values.seconds);
+    if (!(seconds >= 0)) throw new Failure(`bench: --seconds ${values.seconds} is not a number of seconds`, 2);
+    const wanted = { groups, programs: rows, peers: selectPeers(values.peers), seconds };
     const both = Boolean(values.browser) === Boolean(values.native);
     await setup({ browser: both || values.browser, native: both || values.native });
     const sides = {};
     if (both || values.browser) {
       await build();
       say("bench: measuring in Chromium");
-      sides.Chromium = await inBrowser(groups);
+      sides.Chromium = await inBrowser(wanted);
     }
-    if (both || values.native) sides.native = await natively(groups);
+    if (both || values.native) sides.native = await natively(wanted);
 
-    const text = Object.entries(sides).map(([side, result]) => table(side, result)).join("\n\n");
+    const text = Object.entries(sides).map(([side, result]) => tables(side, result)).join("\n\n");
     process.stdout.write(values.json ? `${JSON.stringify(sides)}\n` : `${text}\n`);
     if (values.write) {
       const body = `# Benchmarks\n\nWritten by \`npm run bench -- --write ${values.write}\`.\n\n\`\`\`text\n${text}\n\`\`\`\n`;
       await writeFile(resolve(values.write), body);
     }
+    const faults = Object.entries(sides).flatMap(([side, result]) => faultsOf(result).map((fault) => `${side}: ${fault}`));
+    if (faults.length > 0) throw new Failure(`bench: wrong results\n${faults.join("\n")}`);
   });
 }

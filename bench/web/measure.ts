@@ -7,7 +7,7 @@ export interface Spread {
   high: number;
 }
 
-/** One row: this package's time, raw WebGPU's for the same work, and their ratio. The native rows look the same. */
+/** One row: this package's time, raw WebGPU's for the same work if it has any, and their ratio. The native rows look the same. */
 export interface Row {
   name: string;
   unit: string;
@@ -49,5 +49,10 @@ export async function inTurn<T>(
 /** A row of two sides. */
 export function row(name: string, unit: string, wgslab: readonly number[], raw: readonly number[], note?: string): Row {
   const sides = { wgslab: spread(wgslab), raw: spread(raw) };
-  return { name, unit, ...sides, ratio: sides.wgslab.median / sides.raw.median, ...(note ? { note } : {}) };
+  return { name, unit, ...sides, ratio: ratioOf(wgslab, raw), ...(note ? { note } : {}) };
+}
+
+/** The middle of the ratios turn by turn: what slows a turn down slows both of its sides. */
+export function ratioOf(ours: readonly number[], theirs: readonly number[]): number {
+  return spread(ours.map((sample, turn) => sample / theirs[turn]!)).median;
 }

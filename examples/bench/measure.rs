@@ -8,7 +8,7 @@ use wgslab::Result;
 /// The middle of the repeats, and the quartiles around it.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Spread {
-    median: f64,
+    pub median: f64,
     low: f64,
     high: f64,
 }
@@ -19,13 +19,25 @@ pub struct Row {
     name: String,
     unit: &'static str,
     wgslab: Spread,
-    raw: Spread,
-    ratio: f64,
+    #[serde(flatten)]
+    beside: Option<Beside>,
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
 
+/// The other side of a row.
+#[derive(Clone, Debug, Serialize)]
+struct Beside {
+    raw: Spread,
+    ratio: f64,
+}
+
 impl Row {
+    /// A row of this crate alone.
+    pub fn alone(name: &str, unit: &'static str, samples: &[f64]) -> Self {
+        Self { name: name.to_owned(), unit, wgslab: spread(samples), beside: None, note: None }
+    }
+
     pub fn with_note(mut self, note: &str) -> Self {
         self.note = Some(note.to_owned());
         self
@@ -34,9 +46,12 @@ impl Row {
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Row { name, unit, wgslab, raw, ratio, .. } = self;
-        let note = self.note.as_deref().unwrap_or("");
-        write!(f, "{name:<52} {:>9.3} {unit} raw {:>9.3} {unit} ratio {ratio:>6.2} {note}", wgslab.median, raw.median)
+        let Row { name, unit, wgslab, beside, .. } = self;
+        write!(f, "{name:<52} {:>9.3} {unit}", wgslab.median)?;
+        if let Some(Beside { raw, ratio }) = beside {
+            write!(f, " raw {:>9.3} {unit} ratio {ratio:>6.2}", raw.median)?;
+        }
+        write!(f, " {}", self.note.as_deref().unwrap_or(""))
     }
 }
 
@@ -67,12 +82,20 @@ pub fn in_turn<T>(
 
 /// A row of two sides.
 pub fn row<T>(name: &str, unit: &'static str, wgslab: &[T], raw: &[T], number: impl Fn(&T) -> f64) -> Row {
-    let (wgslab, raw) = (spread(wgslab, &number), spread(raw, &number));
-    Row { name: name.to_owned(), unit, wgslab, raw, ratio: wgslab.median / raw.median, note: None }
+    let numbers = |samples: &[T]| samples.iter().map(&number).collect::<Vec<_>>();
+    let (wgslab, raw) = (numbers(wgslab), numbers(raw));
+    let beside = Beside { raw: spread(&raw), ratio: ratio_of(&wgslab, &raw) };
+    Row { name: name.to_owned(), unit, wgslab: spread(&wgslab), beside: Some(beside), note: None }
 }
 
-fn spread<T>(samples: &[T], number: impl Fn(&T) -> f64) -> Spread {
-    let mut sorted: Vec<f64> = samples.iter().map(number).collect();
+/// The middle of the ratios turn by turn: what slows a turn down slows both of its sides.
+pub fn ratio_of(ours: &[f64], theirs: &[f64]) -> f64 {
+    spread(&ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect::<Vec<_>>()).median
+}
+
+/// The middle and the quartiles of some numbers.
+pub fn spread(samples: &[f64]) -> Spread {
+    let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
     let at = |part: f64| sorted[(part * (sorted.len() - 1) as f64).round() as usize];
     Spread { median: at(0.5), low: at(0.25), high: at(0.75) }

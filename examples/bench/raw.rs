@@ -16,8 +16,8 @@ const SCALE: &str = "
 
 /// A second device of the same adapter, with nothing between it and this file.
 pub struct Raw {
-    device: wgpu::Device,
-    queue: wgpu::Queue,
+    pub device: wgpu::Device,
+    pub queue: wgpu::Queue,
 }
 
 impl Raw {
@@ -33,15 +33,17 @@ impl Raw {
         Self { device, queue }
     }
 
-    fn wait(&self) {
+    /// Until the device has done everything.
+    pub fn wait(&self) {
         self.device.poll(wgpu::PollType::wait_indefinitely()).expect("the device");
     }
 
-    fn buffer(&self, size: u64, usage: wgpu::BufferUsages) -> wgpu::Buffer {
+    pub fn buffer(&self, size: u64, usage: wgpu::BufferUsages) -> wgpu::Buffer {
         self.device.create_buffer(&wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false })
     }
 
-    fn storage(&self, size: u64) -> wgpu::Buffer {
+    /// A buffer for a tensor.
+    pub fn storage(&self, size: u64) -> wgpu::Buffer {
         use wgpu::BufferUsages as Usage;
         self.buffer(size, Usage::STORAGE | Usage::COPY_SRC | Usage::COPY_DST)
     }

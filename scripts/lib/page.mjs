@@ -13,22 +13,25 @@ const START_MS = 120_000;
 
 /**
  * Bundles `folder`/`entry`, serves it with `folder`/index.html under `/page/`, the built package under `/` and `folders`
- * under their prefixes, and opens it. In Firefox, `page` has `evaluate` and `waitForFunction` alone.
+ * under their prefixes, and opens it. In Firefox, `page` has `evaluate` and `waitForFunction` alone; in Chromium it can
+ * call `functions` by their names.
  *
  * @param {string} folder
  * @param {string} entry
- * @param {{ dist: string, folders?: Record<string, string>, query?: string, browser?: "chromium" | "firefox" }} options
+ * @param {{ dist: string, folders?: Record<string, string>, functions?: Record<string, Function>, query?: string, splitting?: boolean, browser?: "chromium" | "firefox" }} options
+ *   `splitting`: what the page imports by `import()` is a file of its own
  */
-export async function openPage(folder, entry, { dist, folders = {}, query = "", browser = "chromium" }) {
+export async function openPage(folder, entry, options) {
+  const { dist, folders = {}, functions = {}, query = "", splitting = false, browser = "chromium" } = options;
   const out = join(ROOT, "target/pages", `${basename(folder)}-${browser}`);
   await rm(out, { recursive: true, force: true });
   await mkdir(out, { recursive: true });
-  await bundle([join(folder, entry)], out, { packageUrl: "/index.js" });
+  await bundle([join(folder, entry)], out, { packageUrl: "/index.js", splitting });
   const html = await readFile(join(folder, "index.html"), "utf8");
   const script = browser === "firefox" ? `<script type="module" src="${REMOTE_SCRIPT}"></script>` : "";
   await writeFile(join(out, "index.html"), html.replace("</html>", `${script}</html>`));
   const served = { "/": dist, "/page/": out, ...folders };
-  return browser === "firefox" ? inFirefox(served, query) : inChromium(served, query);
+  return browser === "firefox" ? inFirefox(served, query) : inChromium(served, query, functions);
 }
 
 function onConsole(text, type) {
@@ -36,9 +39,10 @@ function onConsole(text, type) {
   if (type === "error" || text.startsWith("wgslab:")) process.stderr.write(`page ${type}: ${text}\n`);
 }
 
-async function inChromium(folders, query) {
+async function inChromium(folders, query, functions) {
   const server = await serve(folders);
   const browser = await openBrowser({ onConsole });
+  for (const [name, work] of Object.entries(functions)) await browser.page.exposeFunction(name, work);
   await browser.page.goto(`${server.url}/page/${query}`);
   return {
     page: browser.page,

@@ -1,0 +1,62 @@
+// The group `programs`: each row on this package, by hand on WebGPU, and on the peers, in turn.
+
+import type { Device } from "wgslab";
+import { Gpu } from "./programs/gpu.ts";
+import { type ProgramResult, measureRow } from "./programs/measure-row.ts";
+import { type Peaks, peaksOf } from "./programs/peaks.ts";
+import { rawLibrary } from "./programs/raw.ts";
+import { ROWS } from "./programs/rows.ts";
+import type { Library } from "./programs/side.ts";
+import { wgslabLibrary } from "./programs/wgslab.ts";
+
+/** What to measure. */
+export interface ProgramOptions {
+  /** Names of rows. */
+  rows: readonly string[];
+  /** Of jax, tf, ort. */
+  peers: readonly string[];
+  /** For how long each row is timed, about. */
+  seconds: number;
+  say: (line: string) => void;
+}
+
+/** What the group came to; `missing` says why a peer could not be opened. */
+export interface ProgramResults {
+  peaks: Peaks;
+  rows: ProgramResult[];
+  control: ProgramResult;
+  missing: Record<string, string>;
+}
+
+// Apart, so that a page that runs none of them loads none of them.
+const PEERS: Readonly<Record<string, () => Promise<Library>>> = {
+  jax: async () => (await import("./programs/jax.ts")).jaxLibrary(),
+  tf: async () => (await import("./programs/tf.ts")).tfLibrary(),
+  ort: async () => (await import("./programs/ort.ts")).ortLibrary(),
+};
+
+export async function programs(device: Device, { rows, peers, seconds, say }: ProgramOptions): Promise<ProgramResults> {
+  const gpu = await Gpu.open();
+  const peaks = await peaksOf(gpu);
+  const raw = rawLibrary(gpu);
+  const libraries = [raw, wgslabLibrary(device)];
+  const missing: Record<string, string> = {};
+  for (const peer of peers) {
+    try {
+      libraries.push(await PEERS[peer]!());
+    } catch (error) {
+      missing[peer] = String(error).split("\n")[0]!;
+      say(`${peer}: ${missing[peer]}`);
+    }
+  }
+  const wanted = ROWS.filter(({ name }) => rows.includes(name));
+  const options = { peaks, seconds, say };
+  const results: ProgramResult[] = [];
+  for (const row of wanted) results.push(await measureRow(row, libraries, options));
+
+  // The first row once more, by hand on both sides: how far from 1 a ratio is by chance.
+  const control = await measureRow(wanted[0]!, [raw, { ...raw, name: "wgslab" }], options);
+  control.name = `control: raw against raw, ${control.name}`;
+  gpu.device.destroy();
+  return { peaks, rows: results, control, missing };
+}

@@ -1,0 +1,120 @@
+// One row of `programs`: every side made ready, checked, then timed in turn.
+
+import { type Spread, ratioOf, spread } from "../measure.ts";
+import { type Outputs, differs, differsFromSamples } from "./compare.ts";
+import { expectedOf } from "./expected.ts";
+import type { Peaks } from "./peaks.ts";
+import { type RowSpec, inputsOf } from "./rows.ts";
+import type { Library, Side } from "./side.ts";
+
+/** One library's part of a row. */
+export interface PartResult {
+  /** Milliseconds a run; absent where there is none, and then `fault` says why. */
+  time?: Spread;
+  fault?: string;
+  note?: string;
+  /** Its time by that of this package, turn by turn. */
+  ratio?: number;
+}
+
+/** What a row came to. */
+export interface ProgramResult {
+  name: string;
+  unit: "ms";
+  parts: Record<string, PartResult>;
+  rounds: number;
+  /** Which part of the adapter's peak the hand-written kernels and this package reach: of its bandwidth or of its arithmetic. */
+  share: { of: "bandwidth" | "arithmetic"; wgslab?: number; raw?: number };
+}
+
+/** What is timed together, so that the calls and the wait at the end are small beside it; one run where a run takes longer. */
+const BATCH_MS = 60;
+const LARGEST_BATCH = 200;
+const [LEAST_ROUNDS, MOST_ROUNDS] = [3, 21];
+
+interface Ready {
+  library: Library;
+  side: Side;
+  outputs: Outputs;
+}
+
+/** Measures a row with about that many seconds of timed runs. `raw` must be among the libraries: the others are checked against it. */
+export async function measureRow(
+  row: RowSpec,
+  libraries: readonly Library[],
+  { peaks, seconds, say }: { peaks: Peaks; seconds: number; say: (line: string) => void },
+): Promise<ProgramResult> {
+  const inputs = inputsOf(row);
+  const expected = expectedOf(row, inputs);
+  const parts: Record<string, PartResult> = {};
+  const ready: Ready[] = [];
+  for (const library of libraries) {
+    let side: Side | undefined;
+    try {
+      const start = performance.now();
+      side = await library.prepare(row, inputs);
+      await side.run(row.steps ?? 1);
+      const outputs = await side.read();
+      const fault = differsFromSamples(row, outputs, expected) ?? differs(row, outputs, ready[0]?.outputs ?? {});
+      if (fault !== undefined) throw new Error(`wrong: ${fault}`);
+      say(`${row.name}: ${library.name} is ready after ${(performance.now() - start).toFixed(0)} ms`);
+      ready.push({ library, side, outputs });
+    } catch (error) {
+      side?.dispose();
+      parts[library.name] = { fault: faultOf(error) };
+      say(`${row.name}: ${library.name}: ${faultOf(error)}`);
+    }
+  }
+  const { samples, rounds } = await inTurns(ready, seconds);
+  const ours = samples.get("wgslab");
+  for (const { library, side } of ready) {
+    const times = samples.get(library.name)!;
+    parts[library.name] = {
+      time: spread(times),
+      ...(side.note === undefined ? {} : { note: side.note }),
+      ...(ours ? { ratio: ratioOf(times, ours) } : {}),
+    };
+    side.dispose();
+  }
+  const [moving, computing] = [row.bytes / peaks.bytesPerSecond, row.flops / peaks.flopsPerSecond];
+  const reached = (name: string) => {
+    const time = parts[name]?.time;
+    return time ? { [name]: (Math.max(moving, computing) * 1000) / time.median } : {};
+  };
+  const share = { of: moving > computing ? "bandwidth" : "arithmetic", ...reached("wgslab"), ...reached("raw") } as const;
+  return { name: row.name, unit: "ms", parts, rounds, share };
+}
+
+function faultOf(error: unknown): string {
+  return String(error instanceof Error ? error.message : error).split("\n")[0]!;
+}
+
+/** Milliseconds a run of each side, in rounds: each side once a round, and another one first each time. */
+async function inTurns(ready: readonly Ready[], seconds: number): Promise<{ samples: Map<string, number[]>; rounds: number }> {
+  const samples = new Map<string, number[]>(ready.map(({ library }) => [library.name, []]));
+  const batches = new Map<Ready, number>();
+  let roundMs = 0;
+  for (const one of ready) {
+    // The first run in a row of them meets what the check left; the second is what counts.
+    await one.side.run(1);
+    const time = await timed(one.side, 1);
+    const batch = Math.min(Math.max(Math.round(BATCH_MS / time), 1), LARGEST_BATCH);
+    batches.set(one, batch);
+    roundMs += batch * time;
+  }
+  const rounds = Math.min(Math.max(Math.floor((seconds * 1000) / roundMs), LEAST_ROUNDS), MOST_ROUNDS);
+  for (let round = 0; round < rounds; round += 1) {
+    for (let turn = 0; turn < ready.length; turn += 1) {
+      const one = ready[(round + turn) % ready.length]!;
+      const batch = batches.get(one)!;
+      samples.get(one.library.name)!.push((await timed(one.side, batch)) / batch);
+    }
+  }
+  return { samples, rounds };
+}
+
+async function timed(side: Side, count: number): Promise<number> {
+  const start = performance.now();
+  await side.run(count);
+  return performance.now() - start;
+}
