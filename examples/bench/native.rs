@@ -3,6 +3,8 @@
 //!
 //! `cargo run --release --example bench [-- --json] [--rows record,upload,readback,link,control,compile,programs]`
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a benchmark that cannot go on ends")]
+
 #[path = "compile.rs"]
 mod compile;
 #[path = "kernels.rs"]

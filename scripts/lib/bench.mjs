@@ -55,7 +55,7 @@ export function faultsOf({ programs }) {
   if (!programs) return [];
   return [...programs.rows, programs.control].flatMap(({ name, parts }) =>
     Object.entries(parts)
-      .filter(([part, { fault }]) => fault !== undefined && (part === "wgslab" || part === "raw" || fault.startsWith("wrong:")))
+      .filter(([part, { fault }]) => fault !== undefined && (part === "wgslab" || part === "raw" || fault.includes("wrong:")))
       .map(([part, { fault }]) => `${name}: ${part}: ${fault}`),
   );
 }

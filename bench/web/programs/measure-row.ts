@@ -30,12 +30,16 @@ export interface ProgramResult {
 /** What is timed together, so that the calls and the wait at the end are small beside it; one run where a run takes longer. */
 const BATCH_MS = 60;
 const LARGEST_BATCH = 200;
+/** How a fault starts that is a matter of numbers. */
+const WRONG = "wrong:";
 const [LEAST_ROUNDS, MOST_ROUNDS] = [3, 21];
 
 interface Ready {
   library: Library;
   side: Side;
   outputs: Outputs;
+  /** What is wrong with ways that were tried before. */
+  faults: readonly string[];
 }
 
 /** Measures a row with about that many seconds of timed runs. `raw` must be among the libraries: the others are checked against it. */
@@ -49,29 +53,36 @@ export async function measureRow(
   const parts: Record<string, PartResult> = {};
   const ready: Ready[] = [];
   for (const library of libraries) {
-    let side: Side | undefined;
-    try {
-      const start = performance.now();
-      side = await library.prepare(row, inputs);
-      await side.run(row.steps ?? 1);
-      const outputs = await side.read();
-      const fault = differsFromSamples(row, outputs, expected) ?? differs(row, outputs, ready[0]?.outputs ?? {});
-      if (fault !== undefined) throw new Error(`wrong: ${fault}`);
-      say(`${row.name}: ${library.name} is ready after ${(performance.now() - start).toFixed(0)} ms`);
-      ready.push({ library, side, outputs });
-    } catch (error) {
-      side?.dispose();
-      parts[library.name] = { fault: faultOf(error) };
-      say(`${row.name}: ${library.name}: ${faultOf(error)}`);
+    const start = performance.now();
+    const faults: string[] = [];
+    for (const way of library.ways?.(row) ?? [""]) {
+      let side: Side | undefined;
+      try {
+        side = await library.prepare(row, inputs, way);
+        await side.run(row.steps ?? 1);
+        const outputs = await side.read();
+        const fault = differsFromSamples(row, outputs, expected) ?? differs(row, outputs, ready[0]?.outputs ?? {});
+        if (fault !== undefined) throw new Error(`${WRONG} ${fault}`);
+        ready.push({ library, side, outputs, faults });
+        break;
+      } catch (error) {
+        side?.dispose();
+        faults.push([way, faultOf(error)].filter(Boolean).join(": "));
+      }
     }
+    const isReady = ready.at(-1)?.library === library;
+    if (!isReady) parts[library.name] = { fault: faults.join("; ") };
+    const state = isReady ? `ready after ${(performance.now() - start).toFixed(0)} ms` : "left out";
+    say(`${row.name}: ${library.name} is ${[state, ...faults].join("; ")}`);
   }
   const { samples, rounds } = await inTurns(ready, seconds);
   const ours = samples.get("wgslab");
-  for (const { library, side } of ready) {
+  for (const { library, side, faults } of ready) {
     const times = samples.get(library.name)!;
+    const notes = [side.note, ...faults].filter((note) => note !== undefined);
     parts[library.name] = {
       time: spread(times),
-      ...(side.note === undefined ? {} : { note: side.note }),
+      ...(notes.length > 0 ? { note: notes.join("; ") } : {}),
       ...(ours ? { ratio: ratioOf(times, ours) } : {}),
     };
     side.dispose();

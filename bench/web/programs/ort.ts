@@ -27,11 +27,15 @@ export async function ortLibrary(): Promise<Library> {
   ort.env.wasm.wasmPaths = WASM_FOLDER;
   ort.env.wasm.numThreads = 1;
   ort.env.logLevel = "error";
-  return { name: `onnxruntime-web ${devDependencies["onnxruntime-web"]}`, prepare };
+  return {
+    name: `onnxruntime-web ${devDependencies["onnxruntime-web"]}`,
+    ways: ({ kind }) => Object.keys(PLANS[kind]),
+    prepare,
+  };
 }
 
-async function prepare(row: RowSpec, inputs: Arrays): Promise<Side> {
-  const { operators, initializers = [], shapes = {}, carried = [], turned, note } = PLANS[row.kind](row, inputs);
+async function prepare(row: RowSpec, inputs: Arrays, way: string): Promise<Side> {
+  const { operators, initializers = [], shapes = {}, carried = [], turned, note } = PLANS[row.kind][way]!(row, inputs);
   const value = (name: string, as = name): Value => {
     const { dtype = "f32", shape } = row.nodes[name]!;
     return { name: as, dtype, shape: shapes[name] ?? shape };
@@ -84,7 +88,7 @@ async function prepare(row: RowSpec, inputs: Arrays): Promise<Side> {
       buffers.forEach((buffer) => buffer.destroy());
       void session.release();
     },
-    ...(note === undefined ? {} : { note }),
+    note: note === undefined ? way : `${way}; ${note}`,
   };
 }
 
@@ -100,96 +104,115 @@ function weights({ nodes }: RowSpec, inputs: Arrays, names: readonly string[]): 
   return names.map((name) => ({ name, shape: nodes[name]!.shape, data: inputs[name] as Float32Array }));
 }
 
-const PLANS: Record<Kind, (row: RowSpec, inputs: Arrays) => Plan> = {
-  matmul: () => ({ operators: [{ op: "MatMul", inputs: ["a", "b"], outputs: ["c"] }] }),
-  softmax: () => ({ operators: [{ op: "Softmax", inputs: ["x"], outputs: ["y"], attributes: { axis: -1 } }] }),
-  layer_norm: (row, inputs) => ({
-    operators: [
-      {
-        op: "LayerNormalization",
-        inputs: ["x", "gain", "bias"],
-        outputs: ["y"],
-        attributes: { axis: -1, epsilon: { float: 1e-5 } },
-      },
-    ],
-    initializers: weights(row, inputs, ["gain", "bias"]),
-  }),
-  chain: () => ({
-    operators: [
-      { op: "Mul", inputs: ["a", "b"], outputs: ["t1"] },
-      { op: "Add", inputs: ["t1", "a"], outputs: ["t2"] },
-      { op: "Relu", inputs: ["t2"], outputs: ["t3"] },
-      { op: "Mul", inputs: ["t3", "half"], outputs: ["t4"] },
-      { op: "Add", inputs: ["t4", "one"], outputs: ["t5"] },
-      { op: "Sqrt", inputs: ["t5"], outputs: ["t6"] },
-      { op: "Sub", inputs: ["t6", "b"], outputs: ["t7"] },
-      { op: "Abs", inputs: ["t7"], outputs: ["y"] },
-    ],
-    initializers: [scalar("half", 0.5), scalar("one", 1)],
-  }),
-  sum: () => ({ operators: [{ op: "ReduceSum", inputs: ["x"], outputs: ["y"], attributes: { keepdims: 0 } }] }),
-  conv2d: (row, inputs) => ({
-    operators: [{ op: "Conv", inputs: ["x", "w"], outputs: ["y"], attributes: { kernel_shape: [3, 3], pads: [1, 1, 1, 1] } }],
-    initializers: weights(row, inputs, ["w"]),
-    shapes: { x: [1, ...row.nodes.x!.shape], y: [1, ...row.nodes.y!.shape] },
-  }),
-  attention({ nodes }) {
-    const [heads, length, width] = nodes.q!.shape as [number, number, number];
-    const shape = [1, length, heads * width];
-    return {
+/** Ways by the operators that they are made of. */
+const PLANS: Record<Kind, Readonly<Record<string, (row: RowSpec, inputs: Arrays) => Plan>>> = {
+  matmul: { MatMul: () => ({ operators: [{ op: "MatMul", inputs: ["a", "b"], outputs: ["c"] }] }) },
+  softmax: {
+    Softmax: () => ({ operators: [{ op: "Softmax", inputs: ["x"], outputs: ["y"], attributes: { axis: -1 } }] }),
+  },
+  layer_norm: {
+    LayerNormalization(row, inputs) {
+      const attributes = { axis: -1, epsilon: { float: 1e-5 } };
+      return {
+        operators: [{ op: "LayerNormalization", inputs: ["x", "gain", "bias"], outputs: ["y"], attributes }],
+        initializers: weights(row, inputs, ["gain", "bias"]),
+      };
+    },
+  },
+  chain: {
+    "eight operators": () => ({
       operators: [
-        {
-          op: "MultiHeadAttention",
-          own: true,
-          inputs: ["q", "k", "v"],
-          outputs: ["y"],
-          attributes: { num_heads: heads },
+        { op: "Mul", inputs: ["a", "b"], outputs: ["t1"] },
+        { op: "Add", inputs: ["t1", "a"], outputs: ["t2"] },
+        { op: "Relu", inputs: ["t2"], outputs: ["t3"] },
+        { op: "Mul", inputs: ["t3", "half"], outputs: ["t4"] },
+        { op: "Add", inputs: ["t4", "one"], outputs: ["t5"] },
+        { op: "Sqrt", inputs: ["t5"], outputs: ["t6"] },
+        { op: "Sub", inputs: ["t6", "b"], outputs: ["t7"] },
+        { op: "Abs", inputs: ["t7"], outputs: ["y"] },
+      ],
+      initializers: [scalar("half", 0.5), scalar("one", 1)],
+    }),
+  },
+  sum: {
+    ReduceSum: () => ({ operators: [{ op: "ReduceSum", inputs: ["x"], outputs: ["y"], attributes: { keepdims: 0 } }] }),
+  },
+  conv2d: {
+    Conv(row, inputs) {
+      const attributes = { kernel_shape: [3, 3], pads: [1, 1, 1, 1] };
+      return {
+        operators: [{ op: "Conv", inputs: ["x", "w"], outputs: ["y"], attributes }],
+        initializers: weights(row, inputs, ["w"]),
+        shapes: { x: [1, ...row.nodes.x!.shape], y: [1, ...row.nodes.y!.shape] },
+      };
+    },
+  },
+  attention: {
+    MultiHeadAttention({ nodes }) {
+      const [heads, length, width] = nodes.q!.shape as [number, number, number];
+      const shape = [1, length, heads * width];
+      const attributes = { num_heads: heads };
+      return {
+        operators: [{ op: "MultiHeadAttention", own: true, inputs: ["q", "k", "v"], outputs: ["y"], attributes }],
+        shapes: { q: shape, k: shape, v: shape, y: shape },
+        turned: {
+          in: (data) => swapped(data, [heads, length, width]),
+          out: (data) => swapped(data, [length, heads, width]),
         },
-      ],
-      shapes: { q: shape, k: shape, v: shape, y: shape },
-      turned: {
-        in: (data) => swapped(data, [heads, length, width]),
-        out: (data) => swapped(data, [length, heads, width]),
-      },
-      note: "heads within rows, as its operator wants them",
-    };
-  },
-  gather: () => ({ operators: [{ op: "Gather", inputs: ["table", "ids"], outputs: ["y"], attributes: { axis: 0 } }] }),
-  training({ nodes }) {
-    const [rows] = nodes.x!.shape as [number];
-    const transposed = { transA: 1 };
-    const descend = (name: string, gradient: string) => [
-      { op: "Mul", inputs: [gradient, "rate"], outputs: [`step_${name}`] },
-      { op: "Sub", inputs: [name, `step_${name}`], outputs: [next(name)] },
-    ];
-    const axis = (name: string, at: bigint): Initializer => ({ name, dtype: "i64", shape: [1], data: BigInt64Array.of(at) });
-    return {
+        note: "heads within rows, as it wants them",
+      };
+    },
+    "MatMul and Softmax": () => ({
       operators: [
-        { op: "Gemm", inputs: ["x", "w1", "b1"], outputs: ["h_in"] },
-        { op: "Relu", inputs: ["h_in"], outputs: ["h"] },
-        { op: "Gemm", inputs: ["h", "w2", "b2"], outputs: ["logits"] },
-        { op: "LogSoftmax", inputs: ["logits"], outputs: ["logs"], attributes: { axis: -1 } },
-        { op: "Mul", inputs: ["logs", "y"], outputs: ["picked"] },
-        { op: "ReduceSum", inputs: ["picked"], outputs: ["picked_sum"], attributes: { keepdims: 0 } },
-        { op: "Mul", inputs: ["picked_sum", "minus_share"], outputs: ["loss"] },
-        { op: "Exp", inputs: ["logs"], outputs: ["probabilities"] },
-        { op: "Sub", inputs: ["probabilities", "y"], outputs: ["errors"] },
-        { op: "Mul", inputs: ["errors", "share"], outputs: ["g"] },
-        { op: "Gemm", inputs: ["g", "w2"], outputs: ["back"], attributes: { transB: 1 } },
-        { op: "Sign", inputs: ["h"], outputs: ["active"] },
-        { op: "Mul", inputs: ["back", "active"], outputs: ["d"] },
-        { op: "Gemm", inputs: ["x", "d"], outputs: ["g_w1"], attributes: transposed },
-        { op: "ReduceSum", inputs: ["d", "first"], outputs: ["g_b1"], attributes: { keepdims: 0 } },
-        { op: "Gemm", inputs: ["h", "g"], outputs: ["g_w2"], attributes: transposed },
-        { op: "ReduceSum", inputs: ["g", "first"], outputs: ["g_b2"], attributes: { keepdims: 0 } },
-        ...["w1", "b1", "w2", "b2"].flatMap((name) => descend(name, `g_${name}`)),
+        { op: "Transpose", inputs: ["k"], outputs: ["turned"], attributes: { perm: [0, 2, 1] } },
+        { op: "MatMul", inputs: ["q", "turned"], outputs: ["products"] },
+        { op: "Mul", inputs: ["products", "scale"], outputs: ["scores"] },
+        { op: "Softmax", inputs: ["scores"], outputs: ["factors"], attributes: { axis: -1 } },
+        { op: "MatMul", inputs: ["factors", "v"], outputs: ["y"] },
       ],
-      initializers: [scalar("share", 1 / rows), scalar("minus_share", -1 / rows), scalar("rate", 0.1), axis("first", 0n)],
-      carried: ["w1", "b1", "w2", "b2"],
-      note: "it has no gradients: they are written out in the graph",
-    };
+      initializers: [scalar("scale", 0.125)],
+    }),
   },
+  gather: {
+    Gather: () => ({ operators: [{ op: "Gather", inputs: ["table", "ids"], outputs: ["y"], attributes: { axis: 0 } }] }),
+  },
+  training: { "gradients written out": training },
 };
+
+/** It has no gradients: they are part of the graph. */
+function training({ nodes }: RowSpec): Plan {
+  const [rows] = nodes.x!.shape as [number];
+  const carried = ["w1", "b1", "w2", "b2"];
+  const transposed = { transA: 1 };
+  const axis: Initializer = { name: "first", dtype: "i64", shape: [1], data: BigInt64Array.of(0n) };
+  return {
+    operators: [
+      { op: "Gemm", inputs: ["x", "w1", "b1"], outputs: ["h_in"] },
+      { op: "Relu", inputs: ["h_in"], outputs: ["h"] },
+      { op: "Gemm", inputs: ["h", "w2", "b2"], outputs: ["logits"] },
+      { op: "LogSoftmax", inputs: ["logits"], outputs: ["logs"], attributes: { axis: -1 } },
+      { op: "Mul", inputs: ["logs", "y"], outputs: ["picked"] },
+      { op: "ReduceSum", inputs: ["picked"], outputs: ["picked_sum"], attributes: { keepdims: 0 } },
+      { op: "Mul", inputs: ["picked_sum", "minus_share"], outputs: ["loss"] },
+      { op: "Exp", inputs: ["logs"], outputs: ["probabilities"] },
+      { op: "Sub", inputs: ["probabilities", "y"], outputs: ["errors"] },
+      { op: "Mul", inputs: ["errors", "share"], outputs: ["g"] },
+      { op: "Gemm", inputs: ["g", "w2"], outputs: ["back"], attributes: { transB: 1 } },
+      { op: "Sign", inputs: ["h"], outputs: ["active"] },
+      { op: "Mul", inputs: ["back", "active"], outputs: ["d"] },
+      { op: "Gemm", inputs: ["x", "d"], outputs: ["g_w1"], attributes: transposed },
+      { op: "ReduceSum", inputs: ["d", "first"], outputs: ["g_b1"], attributes: { keepdims: 0 } },
+      { op: "Gemm", inputs: ["h", "g"], outputs: ["g_w2"], attributes: transposed },
+      { op: "ReduceSum", inputs: ["g", "first"], outputs: ["g_b2"], attributes: { keepdims: 0 } },
+      ...carried.flatMap((name) => [
+        { op: "Mul", inputs: [`g_${name}`, "rate"], outputs: [`step_${name}`] },
+        { op: "Sub", inputs: [name, `step_${name}`], outputs: [next(name)] },
+      ]),
+    ],
+    initializers: [scalar("share", 1 / rows), scalar("minus_share", -1 / rows), scalar("rate", 0.1), axis],
+    carried,
+  };
+}
 
 /** `[a, b, c]` as `[b, a, c]`. */
 function swapped(data: Float32Array, [a, b, c]: readonly [number, number, number]): Float32Array<ArrayBuffer> {

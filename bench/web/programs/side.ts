@@ -19,6 +19,8 @@ export interface Side {
 export interface Library {
   /** Its name, with its version where it is not ours. */
   name: string;
+  /** Its ways of a row, the one that should be the fastest first; one without a name if left out. The first that is right counts. */
+  ways?(row: RowSpec): readonly string[];
   /** Makes a row ready; throws where the library cannot. */
-  prepare(row: RowSpec, inputs: Arrays): Promise<Side>;
+  prepare(row: RowSpec, inputs: Arrays, way: string): Promise<Side>;
 }
