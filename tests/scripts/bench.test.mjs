@@ -85,6 +85,8 @@ test("one element that is off is a difference, and so are NaN, a missing output 
 
 test("every row has expected values that are finite and not all alike, and kernels that are there", async () => {
   assert.equal(rows.ROWS.length, 11);
+  // Names are listed with commas between them.
+  for (const { name } of rows.ROWS) assert.ok(!name.includes(","), name);
   for (const row of rows.ROWS) {
     // The largest inputs take seconds to make, and are no different.
     if (row.bytes > 2 ** 25) continue;
