@@ -3,29 +3,38 @@
 use crate::diagnostic::Diagnostic;
 use crate::error::{Error, ErrorKind};
 
-/// The line and the column of a byte, 1-based, the column in characters. A byte behind the end is the end.
-pub(crate) fn position(text: &str, byte: usize) -> (u32, u32) {
-    let mut byte = byte.min(text.len());
-    while !text.is_char_boundary(byte) {
-        byte -= 1;
-    }
-    let before = &text[..byte];
-    let line_start = before.rfind('\n').map_or(0, |end| end + 1);
-    let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
-    (line as u32, before[line_start..].chars().count() as u32 + 1)
-}
-
-/// What is wrong at that byte.
+/// What is wrong at that byte: lines and columns are 1-based, columns count characters. A byte behind the last line is its
+/// end.
 pub(crate) fn at(text: &str, byte: u32, message: String) -> Diagnostic {
-    let (line, column) = position(text, byte as usize);
-    Diagnostic::at(text, line, column, message)
+    // The line end at the end of the text starts no line.
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    let (mut line, mut start) = (1, 0);
+    for (at, character) in text.bytes().enumerate() {
+        if character == b'\n' && at < byte as usize {
+            line += 1;
+            start = at + 1;
+        }
+    }
+    let excerpt = text.get(start..).unwrap_or("").split('\n').next().unwrap_or("").trim_end();
+    let mut column = 1;
+    for character in excerpt.chars() {
+        start += character.len_utf8();
+        column += u32::from(start <= byte as usize);
+    }
+    Diagnostic { line, column, message, excerpt: excerpt.to_owned() }
 }
 
 /// A text that is not well formed at that byte.
 pub(crate) fn syntax_error(text: &str, byte: u32, message: String) -> Error {
-    let diagnostic = at(text, byte, message);
-    let message = format!("index notation is not well formed at {}:{}", diagnostic.line, diagnostic.column);
-    Error::with_diagnostics(ErrorKind::NotationSyntax, message, vec![diagnostic])
+    error(ErrorKind::NotationSyntax, "index notation is not well formed", at(text, byte, message), None)
+}
+
+/// An error about a place, and perhaps about another.
+pub(crate) fn error(kind: ErrorKind, summary: &str, first: Diagnostic, other: Option<Diagnostic>) -> Error {
+    let message = format!("{summary} at {}:{}", first.line, first.column);
+    let mut diagnostics = vec![first];
+    diagnostics.extend(other);
+    Error::with_diagnostics(kind, message, diagnostics)
 }
 
 #[cfg(test)]
@@ -34,13 +43,16 @@ mod tests {
 
     #[test]
     fn columns_count_characters_and_lines_end_with_lf_or_crlf() {
-        let text = "äx = 1\r\ny = 2\n";
-        assert_eq!(position(text, 0), (1, 1));
-        assert_eq!(position(text, 2), (1, 2));
-        assert_eq!(position(text, 1), (1, 1), "inside a character");
-        assert_eq!(position(text, 9), (2, 1));
-        assert_eq!(position(text, 1000), (3, 1));
-        let end = at(text, 1000, "end".to_owned());
-        assert_eq!((end.line, end.column, end.excerpt.as_str()), (2, 6, "y = 2"));
+        let place = |byte| {
+            let Diagnostic { line, column, excerpt, .. } = at("äx = 1\r\ny = 2\n", byte, String::new());
+            (line, column, excerpt)
+        };
+        let (first, second) = (|| "äx = 1".to_owned(), || "y = 2".to_owned());
+        assert_eq!(place(0), (1, 1, first()));
+        assert_eq!(place(2), (1, 2, first()));
+        assert_eq!(place(1), (1, 1, first()), "inside a character");
+        assert_eq!(place(8), (1, 7, first()), "behind the carriage return");
+        assert_eq!(place(9), (2, 1, second()));
+        assert_eq!(place(1000), (2, 6, second()));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::fault::{Checked, MEANING};
 use super::scope::{Access, Place, Scope, visit_parts};
-use super::types::start;
+use super::types::Takes;
 use crate::error::ErrorKind;
 use crate::notation::ast::{AssignOp, Expr, ExprKind};
 use crate::notation::program::{Affine, ExprKind as Kind, Load, NodeIndex, Position, Ty};
@@ -23,17 +23,8 @@ impl<'a> Scope<'_, 'a> {
         let pad = match pad {
             Some(value) => {
                 self.operand(value)?;
-                let found = self.last_ty();
-                if found.is_some_and(|found| found != ty) && ty != Ty::F32 {
-                    let name = &self.symbols.at(node).name;
-                    let (wanted, found) = (ty.name(), found.unwrap_or(ty).name());
-                    return Err(self.mismatch(
-                        start(value),
-                        format_args!("\"{name}\" is {wanted} and the value outside is {found}; write {wanted}(..)"),
-                    ));
-                }
-                self.into_ty(value, ty)?;
-                Some(Box::new(self.pop()))
+                self.store(value, ty.dtype(), node)?;
+                Some(self.pop_boxed())
             }
             None => None,
         };
@@ -47,19 +38,15 @@ impl<'a> Scope<'_, 'a> {
         if rank == found {
             return Ok(());
         }
-        let ending = |count| if count == 1 { "" } else { "s" };
         let remedy = match (rank, found) {
-            (0, _) => format!("write {name}"),
-            (_, 0) => format!("write {name}[..] with {rank} position{}, or give the index another name", ending(rank)),
-            _ => format!("write {rank} position{}", ending(rank)),
+            (0, _) => "leave the bracket out",
+            (_, 0) => "write a bracket, or give the index another name",
+            _ => "write one per axis",
         };
         Err(self.fail(
             ErrorKind::ShapeMismatch,
             at,
-            format_args!(
-                "\"{name}\" has rank {rank} (shape {shape:?}), found {found} position{}; {remedy}",
-                ending(found)
-            ),
+            format_args!("\"{name}\" has rank {rank} (shape {shape:?}), and found are {found} positions; {remedy}"),
         ))
     }
 
@@ -87,18 +74,14 @@ impl<'a> Scope<'_, 'a> {
 
     fn computed(&mut self, position: &'a Expr) -> Checked<()> {
         self.operand(position)?;
-        let at = position.span.start;
-        if let Some(found @ (Ty::F32 | Ty::Bool)) = self.last_ty() {
-            let found = found.name();
-            return Err(self.mismatch(at, format_args!("a position must be an integer, found {found}; write i32(..)")));
-        }
+        self.takes(Takes::Integers, &[position], "a position")?;
         if self.count(position) == 0 {
             return Err(self.fail(
                 MEANING,
-                at,
+                position.span.start,
                 format_args!(
-                    "a position must be a sum of indices, statics and integers with constant factors, or read a tensor; \
-                     where the index is split (i / 4, i % 4), run over its parts (x[4 * q + r])"
+                    "a position is a sum of indices, statics and integers with constant factors, or reads a tensor; in \
+                     place of i / 4 and i % 4, run over both (x[4 * q + r])"
                 ),
             ));
         }
@@ -136,8 +119,7 @@ impl<'a> Scope<'_, 'a> {
                 MEANING,
                 at,
                 format_args!(
-                    "= cannot scatter, since two points may write one element; use +=, *=, max= or min=, or gather on the \
-                     right instead"
+                    "= cannot scatter, since two points may write one element; accumulate (+=), or gather on the right"
                 ),
             ));
         }
@@ -148,9 +130,7 @@ impl<'a> Scope<'_, 'a> {
         Err(self.fail(
             MEANING,
             at,
-            format_args!(
-                "a position on the left may hold one tensor access, found {count}; assign the position to a node first"
-            ),
+            format_args!("a position on the left takes one tensor access, found {count}; assign it to a node first"),
         ))
     }
 }

@@ -64,7 +64,7 @@ impl Scope<'_, '_> {
             if self.is_empty(index) {
                 let name = self.indices[index].name;
                 let message = format_args!(
-                    "{name} runs over nothing, so that no value of it can be given; give it a range with a value"
+                    "{name} runs over nothing, and one of its values is to be given; give it a range that has one"
                 );
                 return Err(self.fail(ErrorKind::ShapeMismatch, at, message));
             }
@@ -100,12 +100,10 @@ impl Scope<'_, '_> {
             return Err(self.fail(ErrorKind::LimitExceeded, at, message));
         }
         let last = i64::from(extent) - 1;
-        let mut first_index = None;
         let mut terms = Vec::new();
         for &(term, factor) in &affine.terms {
-            match term {
-                Term::Static(number) => terms.push((number, factor)),
-                Term::Index(index) => first_index = first_index.or(Some(index)),
+            if let Term::Static(number) = term {
+                terms.push((number, factor));
             }
         }
         if !terms.is_empty() {
@@ -115,8 +113,8 @@ impl Scope<'_, '_> {
                 return Ok(Some(StaticBound { terms, least, most, node, axis, span }));
             }
             let message = format_args!(
-                "no value of the statics keeps the position {} within axis {axis} of \"{name}\", which has {extent} \
-                 elements; shorten the range of an index",
+                "no value of the statics keeps the position {} within axis {axis} of \"{name}\", which has {extent} elements; shorten \
+                 the range of an index",
                 position()
             );
             return Err(self.fail(ErrorKind::ShapeMismatch, at, message));
@@ -124,26 +122,11 @@ impl Scope<'_, '_> {
         if least >= 0 && most <= last {
             return Ok(None);
         }
-        let runs =
-            if affine.terms.is_empty() { "is outside".to_owned() } else { format!("runs over {least} to {most}") };
-        let holds = match extent {
-            0 => "no element".to_owned(),
-            1 => "1 element (0)".to_owned(),
-            _ => format!("{extent} elements (0 to {last})"),
-        };
-        let remedy = match first_index {
-            Some(index) => {
-                let name = self.indices[index].name;
-                if access == Access::Target {
-                    format!("state a range: where {name} in ..")
-                } else {
-                    format!("state a range (where {name} in ..), or use pad")
-                }
-            }
-            None => "use a smaller position".to_owned(),
-        };
-        let message =
-            format_args!("the position {} {runs}: axis {axis} of \"{name}\" has {holds}; {remedy}", position());
+        let message = format_args!(
+            "the position {} runs over {least} to {most}, and axis {axis} of \"{name}\" has {extent} elements; state a \
+             smaller range with where, or use pad on the right",
+            position()
+        );
         Err(self.fail(ErrorKind::ShapeMismatch, at, message))
     }
 }

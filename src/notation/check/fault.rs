@@ -59,12 +59,7 @@ impl Faults {
             };
             return Error::new(kind, format!("item {number} of the program, {what} \"{name}\": {message}"));
         }
-        let first = place::at(text, at, message);
-        let summary = format!("the program is not valid at {}:{}", first.line, first.column);
-        let mut diagnostics = vec![first];
-        if let Some((at, message)) = other {
-            diagnostics.push(place::at(text, at, message));
-        }
-        Error::with_diagnostics(kind, summary, diagnostics)
+        let other = other.map(|(at, message)| place::at(text, at, message));
+        place::error(kind, "the program is not valid", place::at(text, at, message), other)
     }
 }

@@ -62,8 +62,8 @@ impl Scope<'_, '_> {
             MEANING,
             target.span.start,
             format_args!(
-                "two values of ({names}) may write one element of \"{}\"; with = each element is written once: use indices \
-                 that stand alone, factors that keep them apart (4 * i + u where u in 0:4), or an accumulating operator",
+                "two values of ({names}) may write one element of \"{}\" with =; use indices that stand alone, factors \
+                 that keep them apart (4 * i + u where u in 0:4), or accumulate (+=)",
                 target.text
             ),
         ))

@@ -55,18 +55,20 @@ pub(super) const fn is_on_integers(function: Function) -> bool {
     matches!(function, Abs | Sign | Min | Max | Clamp | Relu | Pow)
 }
 
-/// The least and the greatest value of a type; of f32, of what an exact 64-bit computation can give.
-const fn limits(ty: Ty) -> (i64, i64) {
-    match ty {
-        Ty::I32 => (i32::MIN as i64, i32::MAX as i64),
-        Ty::U32 => (0, u32::MAX as i64),
-        Ty::F32 | Ty::Bool => (i64::MIN, i64::MAX),
+/// The least and the greatest value of a dtype; of floats, of what an exact 64-bit computation can give.
+const fn limits(dtype: DType) -> (i64, i64) {
+    match dtype {
+        DType::I32 => (i32::MIN as i64, i32::MAX as i64),
+        DType::I8 => (-128, 127),
+        DType::U32 => (0, u32::MAX as i64),
+        DType::U8 => (0, 255),
+        _ => (i64::MIN, i64::MAX),
     }
 }
 
 /// Whether a literal fits a type.
 pub(super) fn fits(value: i64, ty: Ty) -> bool {
-    let (least, most) = limits(ty);
+    let (least, most) = limits(ty.dtype());
     least <= value && value <= most
 }
 
@@ -98,28 +100,22 @@ impl Scope<'_, '_> {
         )
     }
 
-    fn fitting(&self, value: i64, ty: Ty, at: u32) -> Checked<i64> {
-        if fits(value, ty) {
-            return Ok(value);
+    fn is_fitting(&self, value: i64, dtype: DType, at: u32) -> Checked<()> {
+        let (least, most) = limits(dtype);
+        if least <= value && value <= most {
+            return Ok(());
         }
-        let ((least, most), name) = (limits(ty), ty.name());
-        let remedy = if !fits(value, Ty::U32) && (ty == Ty::I32 || value >= 0) {
-            "use a smaller one, or a float".to_owned()
-        } else if ty == Ty::U32 {
-            format!("write u32({value}) to wrap it, or make the other side i32")
-        } else {
-            format!("write u32({value}), i32({value}) to wrap it, or {value}.0")
-        };
-        Err(self.mismatch(
-            at,
-            format_args!("{value} does not fit {name}, the type that is wanted here ({least} to {most}); {remedy}"),
-        ))
+        let message = format_args!(
+            "{value} does not fit {dtype} ({least} to {most}); use a smaller number, a float, or {dtype}(..), which wraps"
+        );
+        Err(self.mismatch(at, message))
     }
 
     /// The bits of a literal that meets bits: of i32 where it meets a float.
     fn bits(&self, value: i64, ty: Ty, part: Option<&&Expr>) -> Checked<u32> {
-        let ty = if ty == Ty::U32 { Ty::U32 } else { Ty::I32 };
-        Ok(self.fitting(value, ty, part.map_or(0, |part| part.span.start))? as u32)
+        let dtype = if ty == Ty::U32 { DType::U32 } else { DType::I32 };
+        self.is_fitting(value, dtype, part.map_or(0, |part| part.span.start))?;
+        Ok(value as u32)
     }
 
     /// The value of an expression of literals, 0 or 1 of a truth value. The type matters to bits and shifts only; the result
@@ -188,20 +184,9 @@ impl Scope<'_, '_> {
     /// The value of an expression of literals as it is stored into an element: of the type that the dtype is read as, and a
     /// narrow integer holds what fits it only.
     pub(super) fn literal(&self, expr: &Expr, dtype: DType) -> Checked<Value> {
-        let (ty, at) = (Ty::of(dtype), expr.span.start);
+        let ty = Ty::of(dtype);
         let value = self.fold(expr, ty)?;
-        let (least, most) = match dtype {
-            DType::I8 => (-128, 127),
-            DType::U8 => (0, 255),
-            _ => (i64::MIN, i64::MAX),
-        };
-        if value < least || value > most {
-            return Err(self.mismatch(
-                at,
-                format_args!("{value} does not fit {dtype} ({least} to {most}); write {dtype}({value}) to wrap it"),
-            ));
-        }
-        let value = self.fitting(value, ty, at)?;
+        self.is_fitting(value, dtype, expr.span.start)?;
         Ok(match ty {
             Ty::F32 => Value::F32(value as f32),
             Ty::U32 => Value::U32(value as u32),

@@ -1,21 +1,13 @@
 //! The ranges of indices that `where` does not state: the extent of the places where an index stands alone, else the most
 //! that keeps every access in bounds.
 
+use std::fmt::Arguments;
+
 use super::affine::{alone, product};
 use super::fault::{Checked, Failed};
 use super::scope::{Access, Place, Scope};
 use crate::error::ErrorKind;
 use crate::notation::program::{Affine, IndexId, Term};
-
-/// Why an index is not bounded by a position.
-enum Open {
-    /// Nothing to be said.
-    None,
-    /// Beside an index that is unknown itself.
-    Beside(u32, IndexId),
-    /// Beside a static.
-    Static(u32),
-}
 
 /// The factor of an index in a position.
 fn factor_of(place: &Place, index: IndexId) -> Option<i64> {
@@ -86,10 +78,8 @@ impl Scope<'_, '_> {
                     ErrorKind::ShapeMismatch,
                     place.span.start,
                     format_args!(
-                        "{name} runs over {one} and over {other}, which have {} and {} elements; give the nodes one \
-                         extent, or say which part is meant: where {name} in 0:{}",
-                        known.extent,
-                        place.extent,
+                        "{name} runs over {one} and over {other}; give them one extent, or state the part: where {name} \
+                         in 0:{}",
                         known.extent.min(place.extent)
                     ),
                 );
@@ -127,8 +117,7 @@ impl Scope<'_, '_> {
             let Some((lo, hi)) = index.range else { continue };
             if lo < i64::from(i32::MIN) || hi > i64::from(i32::MAX) + 1 {
                 let message = format_args!(
-                    "{} runs over {lo}:{hi}, and indices are of type i32 (-2147483648 to 2147483647); split the index in \
-                     two",
+                    "{} runs over {lo}:{hi}, and indices are of type i32 (-2147483648 to 2147483647); split it in two",
                     index.name
                 );
                 return Err(self.fail(ErrorKind::LimitExceeded, index.at, message));
@@ -140,7 +129,8 @@ impl Scope<'_, '_> {
     /// The largest n >= 1 such that 0:n keeps every access in bounds whose other indices are known.
     fn solve(&self, index: IndexId) -> Checked<i64> {
         let mut most: Option<i64> = None;
-        let mut open = Open::None;
+        // What stands beside the index, without a value yet, where no position bounds it.
+        let mut beside: Option<(u32, Term)> = None;
         for place in &self.places {
             let (Some(affine), Some(factor)) = (&place.affine, factor_of(place, index)) else { continue };
             if place.access == Access::Padded {
@@ -149,16 +139,13 @@ impl Scope<'_, '_> {
             let at = place.span.start;
             let mut is_open = false;
             for &(term, _) in &affine.terms {
-                let reason = match term {
-                    Term::Static(_) => Open::Static(at),
-                    Term::Index(other) if other != index && self.indices[other].range.is_none() => {
-                        Open::Beside(at, other)
-                    }
-                    Term::Index(_) => continue,
+                let is_known = match term {
+                    Term::Static(_) => false,
+                    Term::Index(other) => other == index || self.indices[other].range.is_some(),
                 };
-                is_open = true;
-                if let Open::None = open {
-                    open = reason;
+                if !is_known {
+                    is_open = true;
+                    beside = beside.or(Some((at, term)));
                 }
             }
             if is_open {
@@ -168,41 +155,24 @@ impl Scope<'_, '_> {
             let Some((least, greatest)) = self.reach(place, affine, Some(index))? else { continue };
             let last = i64::from(place.extent) - 1;
             if least < 0 || greatest > last {
-                let (name, axis) = (self.indices[index].name, self.axis(place));
-                return Err(self.no_range(index, at, format_args!("no range of {name} from 0 stays within {axis}")));
+                return Err(self.no_range(index, at, format_args!("0:1 leaves {}", self.axis(place))));
             }
             let room = if factor > 0 { last - greatest } else { least };
             let n = (room as u64 / factor.unsigned_abs()) as i64 + 1;
             most = Some(most.map_or(n, |most| most.min(n)));
         }
-        if let Some(most) = most {
-            return Ok(most);
-        }
-        let Self { indices, .. } = self;
-        let name = indices[index].name;
-        Err(match open {
-            Open::None if self.stands(index, true) => self.no_range(
-                index,
-                indices[index].at,
-                format_args!("{name} stands in positions inside pad, which bound nothing"),
-            ),
-            Open::None => self.no_range(index, indices[index].at, format_args!("nothing bounds {name}")),
-            Open::Beside(at, other) => {
-                let other = indices[other].name;
-                self.no_range(
-                    index,
-                    at,
-                    format_args!("{name} stands beside {other}, and the range of neither is known"),
-                )
+        most.ok_or_else(|| match beside {
+            Some((at, term)) => {
+                let other = self.show(&Affine { constant: 0, terms: vec![(term, 1)] });
+                self.no_range(index, at, format_args!("it stands beside {other}, which is not known"))
             }
-            Open::Static(at) => {
-                self.no_range(index, at, format_args!("{name} stands beside a static, which has no value yet"))
-            }
+            None => self.no_range(index, self.indices[index].at, format_args!("no position outside pad bounds it")),
         })
     }
 
-    fn no_range(&self, index: IndexId, at: u32, why: std::fmt::Arguments<'_>) -> Failed {
+    fn no_range(&self, index: IndexId, at: u32, why: Arguments<'_>) -> Failed {
         let name = self.indices[index].name;
-        self.fail(ErrorKind::ShapeMismatch, at, format_args!("{why}; state its range: where {name} in 0:n"))
+        let message = format_args!("{name} has no range, since {why}; state one: where {name} in 0:n");
+        self.fail(ErrorKind::ShapeMismatch, at, message)
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Arguments;
 use super::fault::{Checked, Failed, MEANING};
 use super::symbols::Symbols;
 use crate::error::ErrorKind;
-use crate::notation::ast::{Expr, ExprKind, IndexRange, Name, Span, Statement};
+use crate::notation::ast::{Expr, ExprKind, Name, Span, Statement};
 use crate::notation::program::{Affine, Expr as Typed, IndexId, NodeIndex};
 
 /// Where an index belongs.
@@ -172,7 +172,9 @@ impl<'c, 'a> Scope<'c, 'a> {
         for (number, range) in ranges.iter().enumerate() {
             let (index, lo, hi) = (&range.index, range.lo, range.hi);
             scope.is_no_node(index)?;
-            scope.is_single(&ranges[..number], index)?;
+            if ranges[..number].iter().any(|range| range.index.text == index.text) {
+                return Err(scope.named_twice(index));
+            }
             if lo > hi {
                 let message = format_args!("the range {lo}:{hi} ends before it starts; lo:hi needs lo <= hi");
                 return Err(scope.fail(MEANING, range.span.start, message));
@@ -181,20 +183,16 @@ impl<'c, 'a> Scope<'c, 'a> {
         for range in ranges {
             let name = &range.index.text;
             if !scope.indices.iter().any(|index| index.name == name) {
-                let message = format_args!("where names {name}, which stands nowhere in the statement; leave it out");
+                let message = format_args!("{name} stands nowhere else in the statement; leave its range out");
                 return Err(scope.fail(MEANING, range.index.span.start, message));
             }
         }
         Ok(scope)
     }
 
-    fn is_single(&self, before: &[IndexRange], index: &Name) -> Checked<()> {
-        let name = &index.text;
-        if before.iter().all(|range| range.index.text != *name) {
-            return Ok(());
-        }
-        let message = format_args!("where names {name} twice; give each index one range");
-        Err(self.fail(ErrorKind::DuplicateNode, index.span.start, message))
+    fn named_twice(&self, index: &Name) -> Failed {
+        let message = format_args!("{} is named twice; name each index once", index.text);
+        self.fail(ErrorKind::DuplicateNode, index.span.start, message)
     }
 
     #[cold]
@@ -212,8 +210,7 @@ impl<'c, 'a> Scope<'c, 'a> {
         for name in names {
             self.is_no_node(name)?;
             if bound.iter().any(|&index| self.indices[index].name == name.text) {
-                let message = format_args!("the reduction names {} twice; name each index once", name.text);
-                return Err(self.fail(ErrorKind::DuplicateNode, name.span.start, message));
+                return Err(self.named_twice(name));
             }
             let is_this = |index: &Index<'a>| index.binder.is_some_and(|binder| std::ptr::eq(binder, name));
             if let Some(index) = self.indices.iter().position(is_this) {
@@ -246,31 +243,22 @@ impl<'c, 'a> Scope<'c, 'a> {
     }
 
     fn unknown(&self, name: &str, at: u32) -> Failed {
-        if name == self.statement.target.text {
-            return self.fail(
-                ErrorKind::UnknownNode,
-                at,
-                format_args!(
-                    "\"{name}\" has no contents before its first assignment, which is here; declare it (\"{name}: f32[..]\")"
-                ),
-            );
-        }
         self.fail(
             ErrorKind::UnknownNode,
             at,
             format_args!(
-                "unknown name \"{name}\": no node of that name is declared, given or assigned before, and no index of \
-                 that name stands in a position, in where or in a reduction here"
+                "unknown name \"{name}\": no node that is declared, given or assigned before, and no index in a position, \
+                 in where or in a reduction here; declare it"
             ),
         )
     }
 
     fn is_no_node(&self, name: &Name) -> Checked<()> {
-        let text = &name.text;
-        if !self.symbols.is_node(text) {
-            return Ok(());
-        }
-        let message = format_args!("\"{text}\" is a node here, so it cannot be an index; give the index another name");
-        Err(self.fail(ErrorKind::DuplicateNode, name.span.start, message))
+        if self.symbols.is_node(&name.text) { Err(self.node_as_index(&name.text, name.span.start)) } else { Ok(()) }
+    }
+
+    pub(super) fn node_as_index(&self, name: &str, at: u32) -> Failed {
+        let message = format_args!("\"{name}\" is a node here, so it cannot be an index; give the index another name");
+        self.fail(ErrorKind::DuplicateNode, at, message)
     }
 }

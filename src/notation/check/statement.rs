@@ -1,7 +1,9 @@
 //! Statements: the left side, the right side, the ranges, and what follows from them.
 
 use super::affine::alone;
-use super::fault::{Checked, MEANING};
+use std::fmt::Arguments;
+
+use super::fault::{Checked, Failed, MEANING};
 use super::scope::{Belongs, Scope};
 use super::symbols::Symbols;
 use crate::dtype::DType;
@@ -33,7 +35,7 @@ pub(super) fn check<'a>(symbols: &mut Symbols<'a>, statement: &'a ast::Statement
     };
     scope.accumulates(dtype)?;
     if !is_new {
-        scope.store(&statement.value, dtype, name)?;
+        scope.store(&statement.value, dtype, target)?;
     }
     let value = scope.pop();
     scope.find_ranges()?;
@@ -72,15 +74,12 @@ impl<'a> Scope<'_, 'a> {
                 ErrorKind::UnknownNode,
                 statement.op_span.start,
                 format_args!(
-                    "\"{name}\" has no contents to accumulate onto: nothing is declared, given or assigned before under \
-                     that name; use = or the form with ! (+=!), or declare it"
+                    "\"{name}\" has no contents to accumulate onto; use = or the form with ! (+=!), or declare it"
                 ),
             ));
         }
         if let Some(index) = self.indices.iter().find(|index| index.name == name) {
-            let message =
-                format_args!("\"{name}\" is the node that is created here and an index; give the index another name");
-            return Err(self.fail(ErrorKind::DuplicateNode, index.at, message));
+            return Err(self.node_as_index(name, index.at));
         }
         self.symbols.has_rank(&statement.target, statement.positions.len())?;
         let mut positions = Vec::with_capacity(statement.positions.len());
@@ -89,31 +88,21 @@ impl<'a> Scope<'_, 'a> {
             let at = position.span.start;
             let mut affine = Affine::default();
             let is_affine = self.affine(position, &mut affine)?;
-            let Some(index) = alone(&affine).filter(|_| is_affine) else {
-                return Err(self.fail(
-                    MEANING,
-                    at,
-                    format_args!(
-                        "the first assignment creates \"{name}\", so its positions must be plain indices; declare \
-                         \"{name}\" before to write a part of it"
-                    ),
-                ));
+            let index = alone(&affine).filter(|index| is_affine && !seen.contains(index));
+            let Some(index) = index else {
+                return Err(self.creates(MEANING, at, format_args!("its positions must be distinct plain indices")));
             };
-            if seen.contains(&index) {
-                let index = self.indices[index].name;
-                return Err(self.fail(
-                    MEANING,
-                    at,
-                    format_args!(
-                        "the first assignment creates \"{name}\", so its indices must be distinct, and {index} stands \
-                         twice; declare \"{name}\" before to write its diagonal"
-                    ),
-                ));
-            }
             seen.push(index);
             positions.push(Position::Affine(affine));
         }
         Ok(positions)
+    }
+
+    fn creates(&self, kind: ErrorKind, at: u32, why: Arguments<'_>) -> Failed {
+        let name = &self.statement.target.text;
+        let message =
+            format_args!("the first assignment creates \"{name}\", so {why}; to write a part of it, declare it before");
+        self.fail(kind, at, message)
     }
 
     /// With `=`, every index of the right side must stand on the left.
@@ -125,8 +114,7 @@ impl<'a> Scope<'_, 'a> {
             MEANING,
             index.at,
             format_args!(
-                "{name} stands on the right of = only; put it on the left too, sum over it (+=!), or reduce over it \
-                 (sum[{name}](..))"
+                "{name} stands on the right of = only; put it on the left too, or sum over it (+=!, sum[{name}](..))"
             ),
         ))
     }
@@ -141,15 +129,8 @@ impl<'a> Scope<'_, 'a> {
             let index = &self.indices[index];
             let (lo, hi) = index.range.unwrap_or_default();
             if lo != 0 {
-                let (target, name) = (&target.text, index.name);
-                return Err(self.fail(
-                    ErrorKind::ShapeMismatch,
-                    index.at,
-                    format_args!(
-                        "the first assignment creates \"{target}\", so {name} must run from 0, and runs over {lo}:{hi}; \
-                         declare \"{target}\" before to write a part of it"
-                    ),
-                ));
+                let why = format_args!("{} must run from 0, and runs over {lo}:{hi}", index.name);
+                return Err(self.creates(ErrorKind::ShapeMismatch, index.at, why));
             }
             shape.push(hi as u32);
         }

@@ -130,21 +130,17 @@ impl<'a> Symbols<'a> {
             return Ok(());
         };
         let given = self.at(node);
-        if given.dtype != dtype {
-            let message = format_args!(
-                "\"{name}\" is declared {dtype}, and the node that is given is {}; declare what is given, or leave the \
-                 declaration out",
-                given.dtype
-            );
-            return Err(self.faults.fail(ErrorKind::DTypeMismatch, at, message));
-        }
-        if given.shape != *extents {
-            let message = format_args!(
-                "\"{name}\" is declared with shape {extents:?}, and the node that is given has shape {:?}; declare what is \
-                 given, or leave the declaration out",
-                given.shape
-            );
-            return Err(self.faults.fail(ErrorKind::ShapeMismatch, at, message));
+        if given.dtype != dtype || given.shape != *extents {
+            let kind = if given.dtype == dtype { ErrorKind::ShapeMismatch } else { ErrorKind::DTypeMismatch };
+            return Err(self.faults.fail(
+                kind,
+                at,
+                format_args!(
+                    "\"{name}\" is declared {dtype}{extents:?} and given as {}{:?}; declare what is given, or leave the \
+                     declaration out",
+                    given.dtype, given.shape
+                ),
+            ));
         }
         if let Ok(place) = self.find(name) {
             self.known[place].defined = Some(at);

@@ -12,12 +12,12 @@ use super::scope::{Meaning, Scope, parts};
 use crate::dtype::DType;
 use crate::error::ErrorKind;
 use crate::notation::ast::{BinaryOp, Expr, ExprKind, Function, ReduceOp, UnaryOp};
-use crate::notation::program::{Expr as Typed, ExprKind as Kind, IndexId, Ty, Value};
+use crate::notation::program::{Expr as Typed, ExprKind as Kind, IndexId, NodeIndex, Ty, Value};
 use crate::notation::words::level;
 
 /// What an operator or a function takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Takes {
+pub(super) enum Takes {
     /// Anything of one type.
     One,
     /// Numbers of one type.
@@ -98,7 +98,7 @@ impl<'a> Scope<'_, 'a> {
         self.values.pop().unwrap_or(NOTHING)
     }
 
-    fn pop_boxed(&mut self) -> Box<Typed> {
+    pub(super) fn pop_boxed(&mut self) -> Box<Typed> {
         Box::new(self.pop())
     }
 
@@ -206,7 +206,7 @@ impl<'a> Scope<'_, 'a> {
             ExprKind::Unary(op, _) => {
                 let (takes, word) = match op {
                     UnaryOp::Neg => (Takes::Numbers, "-"),
-                    UnaryOp::Not => (Takes::Truths, "the operand of !"),
+                    UnaryOp::Not => (Takes::Truths, "!"),
                     UnaryOp::BitNot => (Takes::Integers, "~"),
                 };
                 ty = self.unify(takes, parts, word)?;
@@ -222,12 +222,7 @@ impl<'a> Scope<'_, 'a> {
                     level::COMPARE => Takes::Ordered,
                     _ => Takes::Numbers,
                 };
-                let word = match op {
-                    BinaryOp::And => "an operand of &&",
-                    BinaryOp::Or => "an operand of ||",
-                    _ => op.symbol(),
-                };
-                ty = self.unify(takes, parts, word)?;
+                ty = self.unify(takes, parts, op.symbol())?;
                 if !literal::is_arithmetic(*op) {
                     ty = Ty::Bool;
                 }
@@ -280,7 +275,7 @@ impl<'a> Scope<'_, 'a> {
                 ty = Ty::of(*dtype);
                 let is_literal = literal::class(a) == Some(Ty::I32);
                 if is_literal && ty == Ty::F32 {
-                    self.into_ty(a, ty)?;
+                    self.retype(a, ty)?;
                     if *dtype == DType::F32 {
                         return Ok(());
                     }
@@ -316,21 +311,14 @@ impl<'a> Scope<'_, 'a> {
     }
 
     /// Whether the last values are what an operator or a function takes.
-    fn takes(&self, takes: Takes, parts: &[&Expr], word: &str) -> Checked<()> {
+    pub(super) fn takes(&self, takes: Takes, parts: &[&Expr], word: &str) -> Checked<()> {
         let first = self.values.len() - parts.len();
         for (number, part) in parts.iter().enumerate() {
             let ty = ty_of(&self.values[first + number]);
             let is_bool = ty == Some(Ty::Bool);
-            let at = start(part);
-            let found = ty.map_or("an integer", Ty::name);
             let is_wrong = match takes {
                 Takes::One => false,
-                Takes::Truths if is_bool => false,
-                Takes::Truths => {
-                    let at = self.first_literal(first + number, part).map_or(at, |literal| literal.span.start);
-                    let message = format_args!("{word} must be bool, found {found}; compare (.. != 0)");
-                    return Err(self.mismatch(at, message));
-                }
+                Takes::Truths => !is_bool,
                 Takes::Integers | Takes::Bits | Takes::Shift => is_bool || ty == Some(Ty::F32),
                 Takes::Unsigned => !is_bool && ty.is_some_and(|ty| ty != Ty::U32),
                 Takes::Numbers | Takes::Ordered | Takes::Floats | Takes::Power => is_bool,
@@ -338,23 +326,17 @@ impl<'a> Scope<'_, 'a> {
             if !is_wrong {
                 continue;
             }
-            return Err(match takes {
-                Takes::Unsigned => self.mismatch(at, format_args!("{word} takes u32, found {found}; write u32(..)")),
-                Takes::Bits if is_bool => {
-                    self.mismatch(at, format_args!("{word} takes integers, found bool; use &&, || or !="))
-                }
-                Takes::Integers | Takes::Bits | Takes::Shift => {
-                    self.mismatch(at, format_args!("{word} takes integers, found {found}; write i32(..) or u32(..)"))
-                }
-                _ => {
-                    let remedy = if takes == Takes::Ordered && number == 0 {
-                        "comparisons do not chain: write a < b && b < c"
-                    } else {
-                        "convert it (f32(..), i32(..)), or use && and ||"
-                    };
-                    self.mismatch(at, format_args!("{word} takes numbers, found bool; {remedy}"))
-                }
-            });
+            let (what, remedy) = match takes {
+                Takes::Truths => ("bool", "compare (.. != 0)"),
+                Takes::Unsigned => ("u32", "write u32(..)"),
+                Takes::Bits if is_bool => ("integers", "use &&, || or !="),
+                Takes::Integers | Takes::Bits | Takes::Shift => ("integers", "write i32(..) or u32(..)"),
+                Takes::Ordered => ("numbers", "comparisons do not chain: write a < b && b < c"),
+                _ => ("numbers", "convert it (f32(..), i32(..)), or use && and ||"),
+            };
+            let found = ty.map_or("an integer", Ty::name);
+            let at = self.first_literal(first + number, part).map_or(start(part), |literal| literal.span.start);
+            return Err(self.mismatch(at, format_args!("{word} takes {what}, found {found}; {remedy}")));
         }
         Ok(())
     }
@@ -429,38 +411,38 @@ impl<'a> Scope<'_, 'a> {
     }
 
     fn clash(&self, a: Ty, b: Ty, at: u32, word: &str) -> Failed {
-        let (first, second) = (a.name(), b.name());
-        let remedy = if a == Ty::Bool || b == Ty::Bool {
-            "bools are not numbers: convert one side (f32(..), i32(..)), or compare (.. != 0)".to_owned()
-        } else {
-            format!("convert one side: {first}(..)")
-        };
-        self.mismatch(at, format_args!("{word} of {first} and {second} is not defined; {remedy}"))
+        let to = if a == Ty::Bool { b } else { a };
+        let (a, b, to) = (a.name(), b.name(), to.name());
+        self.mismatch(at, format_args!("{word} of {a} and {b} is not defined; convert one side: {to}(..)"))
     }
 
     /// The last value as one of a type: literals must fit it, and integers become floats.
-    pub(super) fn into_ty(&mut self, expr: &Expr, ty: Ty) -> Checked<()> {
+    pub(super) fn retype(&mut self, expr: &Expr, ty: Ty) -> Checked<()> {
         self.value_into(self.values.len() - 1, expr, ty)
     }
 
     fn value_into(&mut self, place: usize, expr: &Expr, ty: Ty) -> Checked<()> {
+        let Some(at) = self.becomes(place, expr, ty.dtype())? else { return Ok(()) };
+        let (wanted, found) = (ty.name(), self.values[place].ty.name());
+        Err(self.mismatch(at, format_args!("expected {wanted}, found {found}; write {wanted}(..)")))
+    }
+
+    /// Makes a value one of a dtype as it is read: literals must fit it, and integers become floats. Where a value cannot
+    /// become that, its place.
+    fn becomes(&mut self, place: usize, expr: &Expr, dtype: DType) -> Checked<Option<u32>> {
+        let ty = Ty::of(dtype);
         if let Some(literal) = self.first_literal(place, expr) {
             if ty == Ty::Bool {
-                let message = format_args!("expected bool, found a number; write true or false, or compare");
-                return Err(self.mismatch(literal.span.start, message));
+                return Ok(Some(literal.span.start));
             }
-            return self.decide(place, expr, ty.dtype());
+            self.decide(place, expr, dtype)?;
+            return Ok(None);
         }
         let value = &mut self.values[place];
-        let found = value.ty;
         if ty == Ty::F32 {
             float(value);
         }
-        if value.ty == ty {
-            return Ok(());
-        }
-        let (wanted, found) = (ty.name(), found.name());
-        Err(self.mismatch(start(expr), format_args!("expected {wanted}, found {found}; write {wanted}(..)")))
+        Ok((value.ty != ty).then(|| start(expr)))
     }
 
     /// Gives literals, and choices between such, the type of a dtype.
@@ -487,35 +469,22 @@ impl<'a> Scope<'_, 'a> {
     /// The last value with the type that it has, i32 where nothing decides.
     pub(super) fn settle(&mut self, expr: &Expr) -> Checked<()> {
         let ty = self.last_ty().unwrap_or(Ty::I32);
-        self.into_ty(expr, ty)
+        self.retype(expr, ty)
     }
 
     /// The last value with a type: literals as i32, as u32 where they fit only that.
     fn concrete(&mut self, expr: &Expr) -> Checked<()> {
         if literal::class(expr) == Some(Ty::I32) && !literal::fits(self.fold(expr, Ty::I32)?, Ty::I32) {
-            return self.into_ty(expr, Ty::U32);
+            return self.retype(expr, Ty::U32);
         }
         self.settle(expr)
     }
 
-    /// The last value as it is stored into an element of a node.
-    pub(super) fn store(&mut self, expr: &Expr, dtype: DType, node: &str) -> Checked<()> {
-        let (place, ty) = (self.values.len() - 1, Ty::of(dtype));
-        let literal = self.first_literal(place, expr);
-        if literal.is_some() && ty != Ty::Bool {
-            return self.decide(place, expr, dtype);
-        }
-        let value = &mut self.values[place];
-        let found = value.ty;
-        if ty == Ty::F32 {
-            float(value);
-        }
-        if literal.is_none() && value.ty == ty {
-            return Ok(());
-        }
-        let (found, at) = (found.name(), literal.map_or(start(expr), |literal| literal.span.start));
-        let compare = if ty == Ty::Bool { "compare (.. != 0), or " } else { "" };
-        Err(self
-            .mismatch(at, format_args!("\"{node}\" is {dtype} and the value is {found}; {compare}write {dtype}(..)")))
+    /// The last value as it is stored into an element of a node, or takes the place of one.
+    pub(super) fn store(&mut self, expr: &Expr, dtype: DType, node: NodeIndex) -> Checked<()> {
+        let place = self.values.len() - 1;
+        let Some(at) = self.becomes(place, expr, dtype)? else { return Ok(()) };
+        let (name, found) = (&self.symbols.at(node).name, self.values[place].ty.name());
+        Err(self.mismatch(at, format_args!("\"{name}\" is {dtype} and the value is {found}; write {dtype}(..)")))
     }
 }

@@ -206,7 +206,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("y = a ? : c", "1:9: found `:`, expected an expression"),
     ("y[1, 1, 1, 1, 1, 1, 1, 1, 1] = 1", "1:27: found a ninth axis; nodes have at most 8: flatten some of them"),
     ("y = x[1, 1, 1, 1, 1, 1, 1, 1, 1]", "1:31: found a ninth axis; nodes have at most 8: flatten some of them"),
-    ("y = @sum", "1:5: found `@sum`, whose name is reserved, expected another name"),
+    ("y = @sum", "1:5: found `@sum`, which is reserved, expected another name"),
     ("y = in", "1:5: found `in`, expected an expression"),
     (
         "y = where(c, a, b)",
@@ -257,7 +257,10 @@ const MISTAKES: &[(&str, &str)] = &[
         "y = sum[i](x[i], 2)",
         "1:16: found `,`, expected `)` for the bracket at 1:11; `,` stands in brackets and in `where`",
     ),
-    ("y = argmax[i, j](x)", "1:15: found a second index; `argmax` goes over one: flatten the axes first"),
+    (
+        "y = argmax[i, j](x)",
+        "1:15: found an index too many for `argmax`, which takes 1: flatten axes, or reduce in several statements",
+    ),
     // `where`.
     ("y = 1 where", "1:12: found the end of the program, expected the name of an index, as in `where i in 0:9`"),
     (
@@ -384,7 +387,7 @@ fn long_texts_take_linear_time() {
         (format!("x: f32[{}1]", "1, ".repeat(many)), "found a ninth axis"),
         (
             format!("y = sum[{}k](k)", (0..many).map(|n| format!("k{n}, ")).collect::<String>()),
-            "found over 64 indices in `sum`",
+            "found an index too many for `sum`, which takes 64",
         ),
         (format!("{} = 1 1", "y".repeat(many)), "found `1`"),
         (format!("y = {}", "1".repeat(many)), "found `1111"),

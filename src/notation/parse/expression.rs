@@ -144,7 +144,7 @@ impl Parser<'_> {
             Kind::Static => {
                 let name = self.text_of(Span { start: span.start + 1, ..span });
                 if word(name).0 != Kind::Free {
-                    let message = format_args!("found `@{name}`, whose name is reserved, expected another name");
+                    let message = format_args!("found `@{name}`, which is reserved, expected another name");
                     return Err(self.fail(span.start, message));
                 }
                 ExprKind::Static(name.to_owned())
@@ -240,13 +240,11 @@ impl Parser<'_> {
             if indices.iter().any(|known| known.text == *text) {
                 return Err(self.fail(at, format_args!("found `{text}` twice in `{name}`; name each index once")));
             }
-            if matches!(op, ReduceOp::ArgMax | ReduceOp::ArgMin) && !indices.is_empty() {
-                let message = format_args!("found a second index; `{name}` goes over one: flatten the axes first");
-                return Err(self.fail(at, message));
-            }
-            if indices.len() == MAX_REDUCED {
-                let message =
-                    format_args!("found over {MAX_REDUCED} indices in `{name}`; reduce in several statements");
+            let most = if matches!(op, ReduceOp::ArgMax | ReduceOp::ArgMin) { 1 } else { MAX_REDUCED };
+            if indices.len() == most {
+                let message = format_args!(
+                    "found an index too many for `{name}`, which takes {most}: flatten axes, or reduce in several statements"
+                );
                 return Err(self.fail(at, message));
             }
             indices.push(index);

@@ -8,11 +8,12 @@ mod fuzz_tests;
 #[cfg(test)]
 mod tests;
 
+use crate::diagnostic::Diagnostic;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::notation::ast::{AssignOp, Ast, Declaration, Expr, IndexRange, Item, Name, Span, Statement};
 use crate::notation::lex::{Kind, Token, lex, quote};
-use crate::notation::place::{position, syntax_error};
+use crate::notation::place::{at, syntax_error};
 use crate::notation::words::{MAX_RANK, text_for};
 use expression::Pending;
 use std::fmt::Arguments;
@@ -233,7 +234,7 @@ impl<'a> Parser<'a> {
         if self.eat(close) {
             return Ok(());
         }
-        let (line, column) = position(self.text, open as usize);
+        let Diagnostic { line, column, .. } = at(self.text, open, String::new());
         let sign = if close == Kind::ParenClose { ')' } else { ']' };
         let token = self.token();
         let between = Span { start: self.since(open).end, end: token.span.start };

@@ -230,7 +230,7 @@ fn programs_without_a_text_are_checked_as_closely() {
         let (indices, body) = (vec![index.clone(), index], Box::new(statement.value.clone()));
         statement.value.kind = ast::ExprKind::Reduce { op: ast::ReduceOp::Sum, indices, body };
     });
-    assert!(twice.ends_with("the reduction names k twice; name each index once"), "{twice}");
+    assert!(twice.ends_with("k is named twice; name each index once"), "{twice}");
     let none = built(&|statement| {
         let (indices, body) = (Vec::new(), Box::new(statement.value.clone()));
         statement.value.kind = ast::ExprKind::Reduce { op: ast::ReduceOp::ArgMax, indices, body };
