@@ -199,11 +199,11 @@ const MUTATIONS = [
   },
 ];
 
-/** The one file with the text of a mutation, and that file with the mutation. */
-function mutate(files, { name, under, find, replace }) {
+/** The one file of a tree with the text of a mutation, and that file with the mutation. */
+function mutate(tree, files, { name, under, find, replace }) {
   const found = files
     .filter((file) => file.startsWith(under))
-    .map((file) => ({ file, text: readFileSync(join(ROOT, file), "utf8") }))
+    .map((file) => ({ file, text: readFileSync(join(tree, file), "utf8") }))
     .flatMap(({ file, text }) => text.split(find).slice(1).map(() => ({ file, text })));
   if (found.length !== 1) throw new Failure(`mutation "${name}": ${under} has its text ${found.length} times, not once: ${find}`);
   const [{ file, text }] = found;
@@ -219,7 +219,7 @@ await main(async () => {
   // All of them first: a list that is out of date costs no build.
   const broken = MUTATIONS.flatMap((mutation) => {
     try {
-      mutate(files, mutation);
+      mutate(ROOT, files, mutation);
       return [];
     } catch (error) {
       return [error.message];
@@ -260,7 +260,7 @@ await main(async () => {
   say(`${values.programs} programs pass without a mutation`);
   const missed = [];
   for (const mutation of chosen) {
-    const { file, text, mutated } = mutate(files, mutation);
+    const { file, text, mutated } = mutate(scratch, files, mutation);
     writeFileSync(join(scratch, file), mutated);
     const { status, signal, output } = test();
     writeFileSync(join(scratch, file), text);

@@ -13,7 +13,7 @@ use wgslab::{
     TensorNode, free_pool, host,
 };
 
-pub use draw::{KINDS, make_op};
+pub use draw::{KINDS, followers, make_op};
 pub use kernels::Kernel;
 pub use random::{Random, make_nodes};
 

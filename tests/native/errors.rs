@@ -152,3 +152,29 @@ fn a_slab_of_exactly_the_limit_is_allocated_and_one_byte_more_is_not() {
     let larger = TensorNode::new("larger", DType::U8, [limit as u32 + 1]);
     says(Context::root(&device).init_zeros(&[&larger]), ErrorKind::LimitExceeded, &["\"larger\" needs"]);
 }
+
+#[test]
+fn workgroup_variables_are_counted_where_the_kernel_uses_them() {
+    let device = open_with(gpu::OpenOptions { limits: gpu::LimitsChoice::Default, ..gpu::OpenOptions::default() });
+    let x = ints("x", 4);
+    let compile = |len: u32, used: &str| {
+        let text = format!(
+            "const LEN = {len}u; struct Tile {{ a: array<f32, LEN>, b: vec3f }}
+            var<workgroup> tile: Tile; var<workgroup> flags: array<atomic<u32>, 2>; var<workgroup> idle: array<f32, 9000>;
+            @compute @workgroup_size(4) fn main(@builtin(local_invocation_index) i: u32) {{
+                {used}
+                tile.a[i] = 1.0; atomicStore(&flags[0], i); store_x(i, i32(tile.a[0])); }}"
+        );
+        let spec = KernelSpec::new("tiled", text).tensor("x", &x, Access::Write);
+        pollster::block_on(device.compile(spec)).map(drop)
+    };
+    // Of 16,384: 16 for the flags, 16 for the vector, and the rest of the tile.
+    compile(4088, "").unwrap();
+    let error = compile(4089, "").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::PipelineRejected);
+    assert!(
+        error.to_string().contains("take 16400 bytes, over the device's limit of 16384; make them smaller"),
+        "{error}"
+    );
+    assert!(compile(4, "idle[i] = 0.0;").unwrap_err().to_string().contains("take 36048 bytes"));
+}

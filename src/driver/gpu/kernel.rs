@@ -115,6 +115,15 @@ async fn create(
     pattern: &Pattern,
     text: &str,
 ) -> Result<wgpu::ComputePipeline> {
+    let limit = dev.limits.workgroup_storage_bytes;
+    if let Some(bytes) = platform::workgroup_bytes(text).filter(|&bytes| bytes > u64::from(limit)) {
+        let message = format!(
+            "the workgroup variables of kernel \"{}\" take {bytes} bytes, over the device's limit of {limit}; make them \
+             smaller",
+            spec.name
+        );
+        return Err(Error::new(ErrorKind::PipelineRejected, message));
+    }
     let slot_bytes = param_slot_bytes(spec);
     platform::warm_pipeline(&dev.device, text, pattern, slot_bytes).await;
     let ((module, pipeline), verdict) = scoped(&dev.device, || {

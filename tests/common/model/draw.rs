@@ -104,6 +104,33 @@ pub fn make_op(random: &mut Random, kind: u64, nodes: &[TensorNode], contexts: u
     }
 }
 
+/// What is likely to come behind a step that did something, now and then with others between: a constant is shared by another
+/// context, which outlives the first; a copy into the merge buffer is run and merged, and what merges is run again when somebody
+/// else is in the merge buffer.
+pub fn followers(random: &mut Random, op: &Op, nodes: &[TensorNode], (contexts, routines): (usize, usize)) -> Vec<Op> {
+    let run = |random: &mut Random| Op::Run { routine: routines - 1, amount: amount(random) };
+    let is_constant = |node: &&usize| nodes[**node].mode() == MemoryMode::Constant && nodes[**node].base().is_none();
+    match *op {
+        Op::Zeros { nodes: ref made, .. } | Op::Upload { nodes: ref made, .. } => {
+            let shared = made.iter().find(is_constant).map(|&constant| {
+                let again = Op::Zeros { context: random.index(2), nodes: vec![constant] };
+                vec![again, Op::Finalize { context: contexts - 1 }, Op::FreeConstants]
+            });
+            shared.unwrap_or_default()
+        }
+        Op::Transfer { node, into: Landing::MergeBuffer, .. } => {
+            vec![run(random), Op::Merge { context: contexts - 1, node }]
+        }
+        Op::Merge { context, .. } => {
+            let other = random.index(nodes.len());
+            let bytes = random.bytes(nodes[other].size_bytes());
+            let moves_in = Op::FromForeign { context, node: other, bytes, into: Some(Landing::MergeBuffer) };
+            vec![run(random), moves_in, run(random)]
+        }
+        _ => Vec::new(),
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Add,

@@ -8,8 +8,8 @@ use wgslab::{
 use super::World;
 use super::kernels::{Kernel, add, uses_unwritten};
 
-/// A routine of a sequence, with its statics.
-type Step<'a, D> = (&'a Routine<D>, &'a [(&'a str, i32)]);
+/// The values of a routine's statics.
+type Statics = Vec<(&'static str, i32)>;
 
 /// What a step gives that would link a kernel which cannot be.
 const NO_KERNEL: &str = "no kernel";
@@ -111,13 +111,12 @@ impl<D: Driver> World<'_, D> {
     }
 
     pub(super) fn sequence(&self, steps: &[(usize, i32)], times: u32) -> Result<String, Error> {
-        let mut given: Vec<(&Routine<D>, Vec<(&str, i32)>)> = Vec::new();
+        let mut given: Vec<(&Routine<D>, Statics)> = Vec::new();
         for &(routine, amount) in steps {
             let Some(Some(routine)) = self.routines.get(routine) else { return Ok("no routine".to_owned()) };
             given.push((routine, static_of(routine, amount).into_iter().collect()));
         }
-        let recorded: Vec<Step<'_, D>> = given.iter().map(|(routine, statics)| (*routine, &statics[..])).collect();
-        let sequence = Sequence::record(recorded)?;
+        let sequence = Sequence::record(given.iter().map(|(routine, statics)| (*routine, &statics[..])))?;
         // What is filled with stays.
         let value = |replay, name: &str, value| if name == "amount" { value + replay as i32 } else { value };
         sequence.run_with(times, value)?;

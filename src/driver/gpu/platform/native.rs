@@ -177,5 +177,26 @@ pub(in crate::driver::gpu) async fn warm_pipeline(
 ) {
 }
 
+/// Bytes of the workgroup variables that a module's entry point uses, as WebGPU counts them. wgpu hands any number to the
+/// driver (delete this when it checks `max_compute_workgroup_storage_size`). `None` where there are none, and for a text that
+/// is not valid, which compiling says.
+pub(in crate::driver::gpu) fn workgroup_bytes(text: &str) -> Option<u64> {
+    let has_variable = text.split("workgroup").any(|before| before.trim_end().ends_with('<'));
+    if !has_variable {
+        return None;
+    }
+    let module = naga::front::wgsl::parse_str(text).ok()?;
+    let mut sizes = naga::proc::Layouter::default();
+    sizes.update(module.to_ctx()).ok()?;
+    let flags = naga::valid::ValidationFlags::empty();
+    let info = naga::valid::Validator::new(flags, naga::valid::Capabilities::all()).validate(&module).ok()?;
+    let used = info.get_entry_point(0);
+    let of_workgroup = module
+        .global_variables
+        .iter()
+        .filter(|(handle, variable)| variable.space == naga::AddressSpace::WorkGroup && !used[*handle].is_empty());
+    Some(of_workgroup.map(|(_, variable)| u64::from(sizes[variable.ty].size).next_multiple_of(16)).sum())
+}
+
 /// Gives back what dropping does not: nothing, natively.
 pub(in crate::driver::gpu) fn release(_device: &wgpu::Device) {}

@@ -251,6 +251,11 @@ pub(in crate::driver::gpu) async fn warm_pipeline(
     }
 }
 
+/// Browsers count the workgroup variables themselves.
+pub(in crate::driver::gpu) fn workgroup_bytes(_text: &str) -> Option<u64> {
+    None
+}
+
 /// Lets go of a buffer: on the web, dropping a handle frees nothing.
 pub(in crate::driver::gpu) fn discard(buffer: &wgpu::Buffer) {
     buffer.destroy();
