@@ -18,12 +18,13 @@ import peak_copy from "../../kernels/peak_copy.wgsl";
 import softmax_rows from "../../kernels/softmax_rows.wgsl";
 import softmax_workgroup from "../../kernels/softmax_workgroup.wgsl";
 import sum from "../../kernels/sum.wgsl";
+import sum_registers from "../../kernels/sum_registers.wgsl";
 import type { Dispatch } from "./rows.ts";
 
 const KERNELS: Readonly<Record<string, string>> = {
   attention_flash, chain, conv2d, gather, layer_norm_rows, layer_norm_workgroup, matmul_nt_registers, matmul_registers,
   matmul_workgroup, mlp_hidden, mlp_hidden_grad, mlp_output, mlp_update, peak_arithmetic, peak_copy, softmax_rows,
-  softmax_workgroup, sum,
+  softmax_workgroup, sum, sum_registers,
 };
 
 /** A kernel with what it works on. */
