@@ -1,14 +1,14 @@
 //! Programs three ways: the oracle says what must happen, and two drivers do it. What fails is cut down to the steps
 //! that it needs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::future::Future;
 use std::ops::Range;
 
 use wgslab::{Driver, TensorNode};
 
-use super::model::{Devices, KINDS, Op, Outcome, Random, World, make_nodes, make_op};
+use super::model::{Devices, KINDS, Op, Outcome, Random, World, followers, make_nodes, make_op};
 use super::oracle::{Oracle, Refusal};
 
 /// The cap that programs run under: a few nodes fill a pool.
@@ -77,19 +77,24 @@ impl Program {
         let nodes = make_nodes(&mut random);
         let mut oracle = Oracle::new(&nodes, [1, 1], CAP_BYTES, None);
         let mut ops = Vec::new();
+        let mut planned = VecDeque::new();
         for _ in 0..10 + random.below(50) {
             let (contexts, routines) = oracle.counts();
             let kind = random.below(KINDS);
             let anything = random.below(8) == 0;
+            let next = if random.below(2) == 0 { planned.pop_front() } else { None };
+            let is_drawn = next.is_none();
             let mut draw = || make_op(&mut random, kind, &nodes, contexts, routines);
-            let mut op = draw();
+            let mut op = next.unwrap_or_else(&mut draw);
             for _ in 0..TRIES {
-                if anything || is_of_use(&op, &oracle.clone().apply(&op)) {
+                if anything || !is_drawn || is_of_use(&op, &oracle.clone().apply(&op)) {
                     break;
                 }
                 op = draw();
             }
-            let _ = oracle.apply(&op);
+            if does_something(&oracle.apply(&op)) {
+                planned.extend(followers(&mut random, &op, &nodes, oracle.counts()));
+            }
             ops.push(op);
         }
         Self { nodes, ops }
