@@ -6,8 +6,9 @@ use crate::backend::compile::{Admits, Code, Parts};
 use crate::device::Device;
 use crate::driver::Driver;
 use crate::error::{Error, ErrorKind, Result};
-use crate::loops::ir::{BufferKind, Nest};
-use crate::loops::lower::{any_load, lower};
+use crate::loops::ir::{BufferKind, any_load};
+use crate::loops::lower::lower;
+use crate::loops::optimise::{has_points, optimise};
 use crate::node::{MemoryMode, TensorNode};
 use crate::notation::check::{Given, check};
 use crate::notation::parse;
@@ -31,7 +32,11 @@ impl<D: Driver> Device<D> {
         let named = |error: Error| error.context(format_args!("compile \"{}\"", spec.name));
         let program = checked(&spec).map_err(named)?;
         let nodes = nodes_of(&program, &spec);
-        let loops = Arc::new(lower(&program));
+        let mut loops = lower(&program);
+        if !spec.is_plain {
+            optimise(&mut loops);
+        }
+        let loops = Arc::new(loops);
         let tensors: Vec<TensorNode> = loops
             .buffers
             .iter()
@@ -136,10 +141,6 @@ fn nodes_of(program: &Program, spec: &ProgramSpec) -> Vec<TensorNode> {
             given(&node.name).unwrap_or_else(|| TensorNode::new(node.name.clone(), node.dtype, node.shape.clone()))
         })
         .collect()
-}
-
-fn has_points(nest: &Nest) -> bool {
-    nest.free.iter().all(|index| nest.indices[*index].lo < nest.indices[*index].hi)
 }
 
 impl Admits for Bounds {

@@ -5,8 +5,8 @@
 //! 32 bits, and what they made is put in place at the end, so that narrow elements are rounded once.
 
 use crate::dtype::DType;
-use crate::loops::ir::{Buffer, BufferIndex, BufferKind, Loops, Nest, Store};
-use crate::notation::ast::{Accumulate, BinaryOp};
+use crate::loops::ir::{Buffer, BufferIndex, BufferKind, Fold, Loops, Nest, Stage, Store, any_load};
+use crate::notation::ast::{Accumulate, BinaryOp, Function};
 use crate::notation::program::{
     Affine, Expr, ExprKind, IndexId, Load, LoopIndex, Origin, Position, Program, Statement, Term, Ty, Value, Write,
 };
@@ -92,47 +92,34 @@ impl Lowering {
     /// Every point has an element of its own.
     fn direct(&mut self, name: String, statement: &Statement) {
         let Statement { target, positions, write, value, indices, free, reduced, .. } = statement;
-        let store = match write {
-            Write::Set => Store::Set,
-            Write::Fresh(op) => Store::Fresh(*op, neutral(self.loops.buffers[*target].dtype, *op)),
-            Write::Onto(op) => Store::Onto(*op),
+        let place = Place { target: *target, positions: positions.clone() };
+        let first = match write {
+            Write::Set => None,
+            Write::Fresh(op) => Some((*op, constant(neutral(self.loops.buffers[*target].dtype, *op)))),
+            Write::Onto(op) => Some((*op, load(*target, positions.clone(), value.ty))),
         };
-        let nest = Nest {
+        let nest = |name, place, first, over: &[IndexId], value| Nest {
             name,
             indices: indices.clone(),
             free: free.clone(),
-            reduced: reduced.clone(),
-            target: *target,
-            positions: positions.clone(),
-            store,
-            value: value.clone(),
+            stages: vec![stage(place, first, over, value)],
         };
         if reads_only_at(value, *target, positions) {
-            self.loops.nests.push(nest);
+            self.loops.nests.push(nest(name, place, first, reduced, value.clone()));
             return;
         }
         // Aside first: one element per point.
         let shape = free.iter().map(|index| (indices[*index].hi - indices[*index].lo) as u32).collect();
-        let aside = self.temporary(format!("{} aside", nest.name), dtype_of(value.ty), shape);
-        let place: Vec<_> = free.iter().map(|index| offset_by(*index, -indices[*index].lo)).collect();
-        let store = match store {
-            Store::Onto(op) => Store::Fresh(op, neutral(dtype_of(value.ty), op)),
-            other => other,
+        let aside = self.temporary(format!("{name} aside"), dtype_of(value.ty), shape);
+        let beside: Vec<_> = free.iter().map(|index| offset_by(*index, -indices[*index].lo)).collect();
+        let (first, then) = match (write, first) {
+            (Write::Onto(op), first) => (Some((*op, constant(neutral(dtype_of(value.ty), *op)))), first),
+            (_, first) => (first, None),
         };
-        let put = Nest {
-            name: format!("{} in place", nest.name),
-            reduced: Vec::new(),
-            value: load(aside, place.clone(), value.ty),
-            store: nest.store,
-            ..nest.clone()
-        };
-        let put = match put.store {
-            Store::Fresh(..) => Nest { store: Store::Set, ..put },
-            _ => put,
-        };
-        let computed = Nest { target: aside, positions: place, store, ..nest };
-        self.loops.nests.push(computed);
-        self.loops.nests.push(put);
+        let made = load(aside, beside.clone(), value.ty);
+        let computed = Place { target: aside, positions: beside };
+        self.loops.nests.push(nest(name.clone(), computed, first, reduced, value.clone()));
+        self.loops.nests.push(nest(format!("{name} in place"), place, then, &[], made));
     }
 
     /// Several points may reach one element.
@@ -159,15 +146,12 @@ impl Lowering {
                 self.everywhere(format!("{name} start"), sum, old);
             }
         }
+        let store = Store { target: sum, positions: positions.clone(), atomic: Some(*op) };
         self.loops.nests.push(Nest {
             name: name.clone(),
             indices: indices.clone(),
             free: free.iter().chain(reduced).copied().collect(),
-            reduced: Vec::new(),
-            target: sum,
-            positions: positions.clone(),
-            store: Store::Atomic(*op),
-            value: value.clone(),
+            stages: vec![Stage { value: value.clone(), fold: None, store: Some(store) }],
         });
         if in_place {
             return;
@@ -222,11 +206,11 @@ impl Lowering {
             name: format!("{name} reach"),
             indices,
             free,
-            reduced: Vec::new(),
-            target: reached,
-            positions,
-            store: Store::Atomic(Accumulate::Max),
-            value: constant(Value::U32(1)),
+            stages: vec![Stage {
+                value: constant(Value::U32(1)),
+                fold: None,
+                store: Some(Store { target: reached, positions, atomic: Some(Accumulate::Max) }),
+            }],
         });
         reached
     }
@@ -240,13 +224,40 @@ impl Lowering {
             name,
             indices: shape.iter().enumerate().map(index).collect(),
             free: (0..shape.len()).collect(),
-            reduced: Vec::new(),
-            target,
-            positions: all_of(&shape),
-            store: Store::Set,
-            value,
+            stages: vec![stage(Place { target, positions: all_of(&shape) }, None, &[], value)],
         });
     }
+}
+
+/// An element that is set.
+struct Place {
+    target: BufferIndex,
+    positions: Vec<Position>,
+}
+
+/// A value that is set, or accumulated onto `first` over indices and then set.
+fn stage(place: Place, first: Option<(Accumulate, Expr)>, over: &[IndexId], value: Expr) -> Stage {
+    let Place { target, positions } = place;
+    let store = Some(Store { target, positions, atomic: None });
+    match first {
+        None => Stage { value, fold: None, store },
+        Some((op, start)) if over.is_empty() => Stage { value: combined(op, start, value), fold: None, store },
+        Some((op, start)) => Stage { value, fold: Some(Fold { op, start, over: over.to_vec() }), store },
+    }
+}
+
+/// One stage of an accumulation.
+fn combined(op: Accumulate, a: Expr, b: Expr) -> Expr {
+    let ty = a.ty;
+    let kind = match (op, ty) {
+        (Accumulate::Add | Accumulate::Max, Ty::Bool) => ExprKind::Binary(BinaryOp::Or, Box::new(a), Box::new(b)),
+        (Accumulate::Mul | Accumulate::Min, Ty::Bool) => ExprKind::Binary(BinaryOp::And, Box::new(a), Box::new(b)),
+        (Accumulate::Add, _) => ExprKind::Binary(BinaryOp::Add, Box::new(a), Box::new(b)),
+        (Accumulate::Mul, _) => ExprKind::Binary(BinaryOp::Mul, Box::new(a), Box::new(b)),
+        (Accumulate::Max, _) => ExprKind::Call(Function::Max, vec![a, b]),
+        (Accumulate::Min, _) => ExprKind::Call(Function::Min, vec![a, b]),
+    };
+    Expr { kind, ty }
 }
 
 /// The position of an index, moved.
@@ -333,25 +344,5 @@ fn position_reads(position: &Position, buffer: BufferIndex) -> bool {
     match position {
         Position::Affine(_) => false,
         Position::Computed(expr) => reads(expr, buffer),
-    }
-}
-
-/// Whether a load in an expression, also in positions and pads, matches.
-pub fn any_load(expr: &Expr, matches: &mut impl FnMut(&Load) -> bool) -> bool {
-    match &expr.kind {
-        ExprKind::Const(_) | ExprKind::Index(_) | ExprKind::Static(_) => false,
-        ExprKind::Load(load) => {
-            matches(load)
-                || load.positions.iter().any(|position| match position {
-                    Position::Affine(_) => false,
-                    Position::Computed(expr) => any_load(expr, matches),
-                })
-                || load.pad.as_ref().is_some_and(|pad| any_load(pad, matches))
-        }
-        ExprKind::Unary(_, a) | ExprKind::Cast(_, a) | ExprKind::Bitcast(a) => any_load(a, matches),
-        ExprKind::Binary(_, a, b) => any_load(a, matches) || any_load(b, matches),
-        ExprKind::Conditional(a, b, c) => any_load(a, matches) || any_load(b, matches) || any_load(c, matches),
-        ExprKind::Call(_, arguments) => arguments.iter().any(|argument| any_load(argument, matches)),
-        ExprKind::Reduce { body, .. } => any_load(body, matches),
     }
 }

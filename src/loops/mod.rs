@@ -2,3 +2,5 @@
 
 pub mod ir;
 pub mod lower;
+pub mod optimise;
+mod print;

@@ -8,7 +8,7 @@ mod float;
 mod lex;
 pub mod parse;
 mod place;
-mod print;
+pub(crate) mod print;
 pub mod program;
 pub mod spec;
 #[cfg(test)]

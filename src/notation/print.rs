@@ -35,68 +35,80 @@ impl Display for Program {
             self.write_bound(bound, f)?;
         }
         for statement in &self.statements {
-            Line { program: self, statement }.write(f)?;
+            self.write_statement(statement, f)?;
         }
         Ok(())
     }
 }
 
 impl Program {
+    fn words<'p>(&'p self, indices: &'p [LoopIndex]) -> Words<'p> {
+        let tensors = self.nodes.iter().map(|node| &*node.name).collect();
+        Words { tensors, statics: &self.statics, indices }
+    }
+
     fn write_bound(&self, bound: &StaticBound, f: &mut Formatter<'_>) -> fmt::Result {
         let terms = bound.terms.iter().map(|&(number, factor)| (Term::Static(number), factor));
         let sum = Affine { constant: 0, terms: terms.collect() };
         write!(f, "{} <= ", bound.least)?;
-        write_affine(&sum, self, &[], f)?;
+        self.words(&[]).write_affine(&sum, f)?;
         writeln!(f, " <= {} for axis {} of {}", bound.most, bound.axis, self.nodes[bound.node].name)
     }
-}
 
-fn write_affine(affine: &Affine, program: &Program, indices: &[LoopIndex], f: &mut Formatter<'_>) -> fmt::Result {
-    f.write_str(&affine.show(&|term| match term {
-        Term::Index(index) => &indices[index].name,
-        Term::Static(number) => &program.statics[number],
-    }))
-}
-
-struct Line<'p> {
-    program: &'p Program,
-    statement: &'p Statement,
-}
-
-impl Line<'_> {
-    fn write(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let statement = self.statement;
-        f.write_str(&self.program.nodes[statement.target].name)?;
-        self.write_positions(&statement.positions, f)?;
+    fn write_statement(&self, statement: &Statement, f: &mut Formatter<'_>) -> fmt::Result {
+        let words = self.words(&statement.indices);
+        f.write_str(&self.nodes[statement.target].name)?;
+        words.write_positions(&statement.positions, f)?;
         let op = match statement.write {
             Write::Set => AssignOp::Set,
             Write::Onto(accumulate) => AssignOp::Onto(accumulate),
             Write::Fresh(accumulate) => AssignOp::Fresh(accumulate),
         };
         write!(f, " {} ", op.symbol())?;
-        self.write_expr(&statement.value, f)?;
+        words.write_expr(&statement.value, f)?;
         write!(f, ": {}", statement.value.ty.name())?;
-        self.write_ranges(" for ", &statement.free, f)?;
-        self.write_ranges(" over ", &statement.reduced, f)?;
+        words.write_ranges(" for ", &statement.free, f)?;
+        words.write_ranges(" over ", &statement.reduced, f)?;
         writeln!(f)
     }
+}
 
-    fn write_ranges(&self, word: &str, indices: &[IndexId], f: &mut Formatter<'_>) -> fmt::Result {
+/// Expressions in words.
+pub(crate) struct Words<'p> {
+    /// The names of the tensors.
+    pub(crate) tensors: Vec<&'p str>,
+    /// The names of the statics.
+    pub(crate) statics: &'p [String],
+    /// The indices.
+    pub(crate) indices: &'p [LoopIndex],
+}
+
+impl Words<'_> {
+    fn write_affine(&self, affine: &Affine, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&affine.show(&|term| match term {
+            Term::Index(index) => &self.indices[index].name,
+            Term::Static(number) => &self.statics[number],
+        }))
+    }
+
+    /// Ranges behind a word.
+    pub(crate) fn write_ranges(&self, word: &str, indices: &[IndexId], f: &mut Formatter<'_>) -> fmt::Result {
         for (number, &index) in indices.iter().enumerate() {
-            let LoopIndex { name, lo, hi } = &self.statement.indices[index];
+            let LoopIndex { name, lo, hi } = &self.indices[index];
             write!(f, "{}{name} in {lo}:{hi}", if number == 0 { word } else { ", " })?;
         }
         Ok(())
     }
 
-    fn write_positions(&self, positions: &[Position], f: &mut Formatter<'_>) -> fmt::Result {
+    /// Positions in brackets.
+    pub(crate) fn write_positions(&self, positions: &[Position], f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str("[")?;
         for (axis, position) in positions.iter().enumerate() {
             if axis > 0 {
                 f.write_str(", ")?;
             }
             match position {
-                Position::Affine(affine) => write_affine(affine, self.program, &self.statement.indices, f)?,
+                Position::Affine(affine) => self.write_affine(affine, f)?,
                 Position::Computed(expr) => {
                     f.write_str("at ")?;
                     self.write_expr(expr, f)?;
@@ -110,7 +122,7 @@ impl Line<'_> {
         if load.pad.is_some() {
             f.write_str("pad(")?;
         }
-        f.write_str(&self.program.nodes[load.node].name)?;
+        f.write_str(self.tensors[load.node])?;
         self.write_positions(&load.positions, f)?;
         if let Some(pad) = &load.pad {
             f.write_str(", ")?;
@@ -136,12 +148,14 @@ impl Line<'_> {
         f.write_str(")")
     }
 
-    fn write_expr(&self, expr: &Expr, f: &mut Formatter<'_>) -> fmt::Result {
+    /// An expression.
+    pub(crate) fn write_expr(&self, expr: &Expr, f: &mut Formatter<'_>) -> fmt::Result {
         match &expr.kind {
             ExprKind::Const(value) => write!(f, "{value}"),
-            ExprKind::Index(index) => f.write_str(&self.statement.indices[*index].name),
-            ExprKind::Static(number) => write!(f, "@{}", self.program.statics[*number]),
+            ExprKind::Index(index) => f.write_str(&self.indices[*index].name),
+            ExprKind::Static(number) => write!(f, "@{}", self.statics[*number]),
             ExprKind::Load(load) => self.write_load(load, f),
+            ExprKind::Stage(stage) => write!(f, "%{stage}"),
             ExprKind::Unary(op, a) => self.write_call(op.symbol(), a, f),
             ExprKind::Binary(op, a, b) => {
                 f.write_str("(")?;

@@ -275,6 +275,8 @@ pub enum ExprKind {
     Static(StaticIndex),
     /// An element, read as the type of its dtype.
     Load(Load),
+    /// The value of an earlier stage of the same point, in loops only: programs have none.
+    Stage(usize),
     /// `-` on f32, i32, u32 (wrapping); `!` on bool; `~` on i32, u32.
     Unary(UnaryOp, Box<Expr>),
     /// Arithmetic on f32, i32, u32; bits and shifts on i32, u32 (the amount may be the other integer type); comparisons

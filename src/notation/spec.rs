@@ -18,6 +18,8 @@ pub struct ProgramSpec {
     pub given: Vec<(String, TensorNode)>,
     /// Names that the context will have; with none, every created node that no statement reads afterwards.
     pub outputs: Vec<String>,
+    /// Whether each statement stays a kernel of its own.
+    pub is_plain: bool,
 }
 
 /// Where a program comes from.
@@ -49,7 +51,7 @@ impl ProgramSpec {
     }
 
     fn of(name: impl Into<String>, source: ProgramSource) -> Self {
-        Self { name: name.into(), source, given: Vec::new(), outputs: Vec::new() }
+        Self { name: name.into(), source, given: Vec::new(), outputs: Vec::new(), is_plain: false }
     }
 
     /// Gives a node under its label.
@@ -70,6 +72,13 @@ impl ProgramSpec {
     #[must_use]
     pub fn outputs<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.outputs.extend(names.into_iter().map(Into::into));
+        self
+    }
+
+    /// Keeps each statement a kernel of its own, to see what the optimiser does, and to test it.
+    #[must_use]
+    pub fn plain(mut self) -> Self {
+        self.is_plain = true;
         self
     }
 }

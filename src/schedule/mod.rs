@@ -1,7 +1,6 @@
 //! How the points of a nest are spread over the device. A pure choice, made before any text.
 
-use crate::loops::ir::{Nest, Store};
-use crate::loops::lower::any_load;
+use crate::loops::ir::{Nest, Stage};
 use crate::notation::program::{IndexId, LoopIndex};
 
 /// Who computes a point of a nest.
@@ -23,16 +22,17 @@ const MOST_ITERATIONS: u64 = 1 << 31;
 
 /// The schedule of a nest.
 pub fn choose(nest: &Nest) -> Schedule {
-    let accumulates = matches!(nest.store, Store::Fresh(..) | Store::Onto(_));
-    let reduced = iterations(&nest.indices, &nest.reduced);
-    let is_long = (LONG_REDUCTION..MOST_ITERATIONS).contains(&reduced);
-    // While one invocation stores, others would read.
-    let reads_target = any_load(&nest.value, &mut |load| load.node == nest.target);
-    if accumulates && is_long && !reads_target && iterations(&nest.indices, &nest.free) <= MANY_POINTS {
-        Schedule::PerWorkgroup
-    } else {
-        Schedule::PerPoint
-    }
+    let is_long = |stage: &Stage| {
+        let over = stage.fold.iter().map(|fold| iterations(&nest.indices, &fold.over));
+        over.into_iter().any(|count| (LONG_REDUCTION..MOST_ITERATIONS).contains(&count))
+    };
+    let is_short =
+        |stage: &Stage| stage.fold.as_ref().is_none_or(|fold| iterations(&nest.indices, &fold.over) < MOST_ITERATIONS);
+    let is_shared = nest.stages.iter().any(is_long)
+        && nest.stages.iter().all(is_short)
+        && nest.stores().all(|store| store.atomic.is_none())
+        && iterations(&nest.indices, &nest.free) <= MANY_POINTS;
+    if is_shared { Schedule::PerWorkgroup } else { Schedule::PerPoint }
 }
 
 /// How many points some indices have together; saturates.

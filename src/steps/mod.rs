@@ -7,7 +7,7 @@ pub(crate) mod ops;
 pub(crate) mod position;
 pub(crate) mod reduce;
 
-use crate::loops::ir::{BufferIndex, Loops, Nest, Store};
+use crate::loops::ir::{BufferIndex, Fold, Loops, Nest, Stage};
 use crate::notation::ast::Accumulate;
 use crate::notation::program::{IndexId, LoopIndex, Ty, Value};
 use crate::steps::block::{Block, Reg, ZERO};
@@ -20,16 +20,24 @@ pub(crate) struct Lowering<'a> {
     pub loops: &'a Loops,
     pub nest: &'a Nest,
     pub block: Block,
-    /// The buffers by the number of their tensor, the target first, the others as they are read.
+    /// The buffers by the number of their tensor, the targets first, the others as they are read.
     pub tensors: Vec<BufferIndex>,
     /// What counts the values of an index from 0; 0 where nothing does.
     pub counters: Vec<Reg>,
+    /// The values of the stages so far.
+    pub stages: Vec<Reg>,
 }
 
 impl<'a> Lowering<'a> {
     pub fn new(loops: &'a Loops, nest: &'a Nest) -> Self {
         let counters = vec![ZERO; nest.indices.len()];
-        Self { loops, nest, block: Block::new(), tensors: vec![nest.target], counters }
+        let mut tensors = Vec::new();
+        for store in nest.stores() {
+            if !tensors.contains(&store.target) {
+                tensors.push(store.target);
+            }
+        }
+        Self { loops, nest, block: Block::new(), tensors, counters, stages: Vec::with_capacity(nest.stages.len()) }
     }
 
     /// The number of a buffer's tensor.
@@ -84,39 +92,50 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// One point: computes its value and stores it.
+    /// One point: computes its stages, then stores.
     pub fn point(&mut self) {
         let nest = self.nest;
-        let (offset, inside) = self.place(nest.target, &nest.positions, Outside::Dropped);
-        let (op, value) = match nest.store {
-            Store::Set => (Op::Store, self.expr(&nest.value)),
-            Store::Fresh(op, start) => {
-                let start = self.constant(start);
-                (Op::Store, self.accumulated(op, start))
-            }
-            Store::Onto(op) => {
-                let start = self.block.value(Op::Load, 0, &[offset]);
-                (Op::Store, self.accumulated(op, start))
-            }
-            Store::Atomic(op) => {
-                let value = self.expr(&nest.value);
-                let op = match op {
-                    Accumulate::Add => Op::AtomicAdd,
-                    Accumulate::Mul => Op::AtomicMul,
-                    Accumulate::Max => Op::AtomicMax,
-                    Accumulate::Min => Op::AtomicMin,
-                };
-                (op, value)
-            }
-        };
-        let inside = inside.unwrap_or_else(|| self.block.value(Op::Truth, 1, &[]));
-        self.block.effect(op, 0, &[offset, value, inside]);
+        let mut places = Vec::with_capacity(nest.stages.len());
+        for stage in &nest.stages {
+            places.push(self.stage_place(stage));
+            let value = match &stage.fold {
+                Some(Fold { op, start, over }) => {
+                    let start = self.expr(start);
+                    self.accumulate(*op, start, over, &stage.value, false)
+                }
+                None => self.expr(&stage.value),
+            };
+            self.stages.push(value);
+        }
+        self.stores(&places);
     }
 
-    fn accumulated(&mut self, op: Accumulate, start: Reg) -> Reg {
-        self.accumulate(op, start, &self.nest.reduced, &self.nest.value, false)
+    /// Where a stage is stored.
+    pub fn stage_place(&mut self, stage: &Stage) -> Option<Place> {
+        stage.store.as_ref().map(|store| self.place(store.target, &store.positions, Outside::Dropped))
+    }
+
+    /// Stores what the stages computed.
+    pub fn stores(&mut self, places: &[Option<Place>]) {
+        let nest = self.nest;
+        for (at, (stage, place)) in nest.stages.iter().zip(places).enumerate() {
+            let (Some(store), Some((offset, inside))) = (&stage.store, place) else { continue };
+            let op = match store.atomic {
+                None => Op::Store,
+                Some(Accumulate::Add) => Op::AtomicAdd,
+                Some(Accumulate::Mul) => Op::AtomicMul,
+                Some(Accumulate::Max) => Op::AtomicMax,
+                Some(Accumulate::Min) => Op::AtomicMin,
+            };
+            let inside = inside.unwrap_or_else(|| self.block.value(Op::Truth, 1, &[]));
+            let tensor = self.tensor(store.target);
+            self.block.effect(op, tensor, &[*offset, self.stages[at], inside]);
+        }
     }
 }
+
+/// The offset of an element, and whether it is there where that is not certain.
+pub(crate) type Place = (Reg, Option<Reg>);
 
 /// How many values an index has.
 fn count(index: &LoopIndex) -> u32 {

@@ -36,12 +36,12 @@ ops! {
     /// Sets a variable.
     Assign "$0 = $1;",
     /// Stores into the target: the offset, the value.
-    Store "store_t0($0, $1);",
+    Store "store_t#($0, $1);",
     /// The same, accumulated atomically, where the third operand is true.
-    AtomicAdd "atomic_add_t0($0, $1);",
-    AtomicMul "atomic_mul_t0($0, $1);",
-    AtomicMax "atomic_max_t0($0, $1);",
-    AtomicMin "atomic_min_t0($0, $1);",
+    AtomicAdd "atomic_add_t#($0, $1);",
+    AtomicMul "atomic_mul_t#($0, $1);",
+    AtomicMax "atomic_max_t#($0, $1);",
+    AtomicMin "atomic_min_t#($0, $1);",
     /// A loop over a counter, so many times.
     Open "for (var $0 = 0u; $0 < #u; $0++) {",
     Close "}",

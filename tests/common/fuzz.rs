@@ -46,8 +46,16 @@ impl fmt::Display for Count {
 /// The nodes that are in the context after the runs, by name.
 type Contents = Vec<(String, Vec<u8>)>;
 
-async fn drive<D: Driver>(device: &Device<D>, grown: &Grown, program: &Program) -> Result<Contents, String> {
+/// A device, and whether every statement stays a kernel of its own there.
+struct Way<'d, D: Driver> {
+    device: &'d Device<D>,
+    is_plain: bool,
+}
+
+async fn drive<D: Driver>(way: &Way<'_, D>, grown: &Grown, program: &Program) -> Result<Contents, String> {
+    let device = way.device;
     let mut spec = ProgramSpec::new("fuzz", grown.text.clone()).outputs(grown.outputs.clone());
+    spec.is_plain = way.is_plain;
     let mut nodes = Vec::new();
     for node in &grown.given {
         let mode = if node.is_constant { MemoryMode::Constant } else { MemoryMode::OnDevice };
@@ -146,9 +154,9 @@ fn shown(value: Val) -> String {
 }
 
 /// What a driver does wrong.
-async fn fault<D: Driver>(device: &Device<D>, grown: &Grown, count: &mut Count) -> Option<String> {
+async fn fault<D: Driver>(way: &Way<'_, D>, grown: &Grown, count: &mut Count) -> Option<String> {
     let (program, state) = meaning(grown)?;
-    match drive(device, grown, &program).await {
+    match drive(way, grown, &program).await {
         Ok(contents) => difference(&program, &state, &contents, count),
         Err(error) => Some(error),
     }
@@ -236,11 +244,11 @@ fn visit(expr: &mut Expr, body: &mut dyn FnMut(&mut Expr)) {
 }
 
 /// Cuts a program down as long as the driver still does it wrong.
-async fn shrunk<D: Driver>(device: &Device<D>, mut grown: Grown, mut message: String) -> (Grown, String) {
+async fn shrunk<D: Driver>(way: &Way<'_, D>, mut grown: Grown, mut message: String) -> (Grown, String) {
     let mut tries = 0;
     let mut once = grown.clone();
     once.runs = 1;
-    if let Some(other) = fault(device, &once, &mut Count::default()).await {
+    if let Some(other) = fault(way, &once, &mut Count::default()).await {
         (grown, message) = (once, other);
     }
     'smaller: loop {
@@ -249,7 +257,7 @@ async fn shrunk<D: Driver>(device: &Device<D>, mut grown: Grown, mut message: St
             if tries > 400 {
                 break 'smaller;
             }
-            if let Some(other) = fault(device, &candidate, &mut Count::default()).await {
+            if let Some(other) = fault(way, &candidate, &mut Count::default()).await {
                 (grown, message) = (candidate, other);
                 continue 'smaller;
             }
@@ -260,7 +268,7 @@ async fn shrunk<D: Driver>(device: &Device<D>, mut grown: Grown, mut message: St
 }
 
 fn report(seed: u64, driver: &str, grown: &Grown, message: &str) -> String {
-    let mut text = format!("seed {seed} on the {driver} driver: {message}\n{}", grown.text);
+    let mut text = format!("seed {seed}, {driver}: {message}\n{}", grown.text);
     for (node, bytes) in grown.given.iter().zip(&grown.bytes) {
         let values: Vec<String> = decode(node.dtype, bytes).into_iter().take(40).map(shown).collect();
         text.push_str(&format!("  {}: {}{:?} = {}\n", node.name, node.dtype, node.shape, values.join(" ")));
@@ -286,16 +294,27 @@ pub async fn check_seed<A: Driver, B: Driver>(
     };
     count.programs += 1;
     count.statements += grown.taken;
-    let on_host = drive(host, &grown, &program).await;
-    if let Some(message) = on_host.map_or_else(Some, |contents| difference(&program, &state, &contents, count)) {
-        let (grown, message) = shrunk(host, grown, message).await;
-        return Err(report(seed, "host", &grown, &message));
-    }
-    let on_gpu = drive(gpu, &grown, &program).await;
-    let difference = |contents| difference(&program, &state, &contents, &mut Count::default());
-    if let Some(message) = on_gpu.map_or_else(Some, difference) {
-        let (grown, message) = shrunk(gpu, grown, message).await;
-        return Err(report(seed, "gpu", &grown, &message));
-    }
-    Ok(())
+    // What is compared is counted once.
+    let mut none = Count::default();
+    one_way("host", &Way { device: host, is_plain: false }, seed, &grown, &program, &state, count).await?;
+    one_way("host, plain", &Way { device: host, is_plain: true }, seed, &grown, &program, &state, &mut none).await?;
+    one_way("gpu", &Way { device: gpu, is_plain: false }, seed, &grown, &program, &state, &mut none).await?;
+    one_way("gpu, plain", &Way { device: gpu, is_plain: true }, seed, &grown, &program, &state, &mut none).await
+}
+
+async fn one_way<D: Driver>(
+    name: &str,
+    way: &Way<'_, D>,
+    seed: u64,
+    grown: &Grown,
+    program: &Program,
+    state: &State,
+    count: &mut Count,
+) -> Result<(), String> {
+    let got = drive(way, grown, program).await;
+    let Some(message) = got.map_or_else(Some, |contents| difference(program, state, &contents, count)) else {
+        return Ok(());
+    };
+    let (grown, message) = shrunk(way, grown.clone(), message).await;
+    Err(report(seed, name, &grown, &message))
 }

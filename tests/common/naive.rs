@@ -223,6 +223,7 @@ impl Run<'_> {
             ExprKind::Index(index) => Val::i32(self.at[*index] as i32),
             ExprKind::Static(index) => Val::i32(self.statics[*index]),
             ExprKind::Load(load) => self.load(load),
+            ExprKind::Stage(_) => unreachable!("programs have no stages"),
             ExprKind::Unary(op, a) => functions::unary(*op, self.expr(a)),
             ExprKind::Binary(op, a, b) => value::binary(*op, self.expr(a), self.expr(b)),
             ExprKind::Conditional(c, a, b) => self.choose(c, a, b),

@@ -173,7 +173,7 @@ impl Lab {
             done.unwrap_or_else(|error| panic!("{error}\n{}", emitted.text));
             context = routine.context().clone();
         }
-        let written = |index: &usize| loops.nests.iter().any(|nest| nest.target == *index);
+        let written = |index: &usize| loops.nests.iter().any(|nest| nest.writes(*index));
         let read: Vec<usize> = (0..nodes.len())
             .filter(|index| written(index) || self.given.iter().any(|(node, _)| node == index))
             .collect();

@@ -80,6 +80,7 @@ fn count_parts(program: &Program, parts: &mut BTreeMap<String, u64>) {
                 ExprKind::Const(_) => add("constant".into()),
                 ExprKind::Index(_) => add("index".into()),
                 ExprKind::Static(_) => add("static".into()),
+                ExprKind::Stage(_) => unreachable!("programs have no stages"),
                 ExprKind::Load(load) => {
                     add(format!("load {}", program.nodes[load.node].dtype));
                     if load.node == statement.target {

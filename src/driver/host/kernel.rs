@@ -82,8 +82,10 @@ impl HostLinked {
                 .collect();
             code.values(&memory?, statics)
         };
-        let (loc, node) = (self.slots.loc(code.target()), &self.kernel.spec.tensors[code.target()].node);
-        code.store(&values, pools.range_mut(loc, node.size_bytes())?);
+        for (tensor, place) in code.targets().enumerate() {
+            let node = &self.kernel.spec.tensors[place].node;
+            code.store(tensor, &values, pools.range_mut(self.slots.loc(place), node.size_bytes())?);
+        }
         Ok(true)
     }
 

@@ -1,6 +1,6 @@
 //! A loop nest as a raw kernel: one `@compute` function over the points of its free indices.
 //!
-//! Tensors are `t0`, `t1` and so on in the order of their first use, the target first, so that nests that differ in buffer
+//! Tensors are `t0`, `t1` and so on in the order of their first use, the targets first, so that nests that differ in buffer
 //! numbers only are one text, and one pipeline. The text is made of what is defined on every driver; constants that a
 //! front end would compute with, and refuse, have names.
 
@@ -9,14 +9,12 @@ mod print;
 mod tests;
 
 use crate::driver::limits::DeviceLimits;
-use crate::loops::ir::{BufferIndex, Loops, Nest, Store};
-use crate::notation::ast::Accumulate;
-use crate::notation::program::{IndexId, StaticIndex, Ty};
+use crate::loops::ir::{BufferIndex, Fold, Loops, Nest};
+use crate::notation::program::{Expr, IndexId, StaticIndex, Ty};
 use crate::schedule::{Schedule, choose, extent, iterations};
 use crate::steps::Lowering;
 use crate::steps::block::{Reg, ZERO};
 use crate::steps::ops::{Op, accumulation};
-use crate::steps::position::Outside;
 use crate::steps::reduce::neutral;
 use crate::wgsl::math;
 use crate::wgsl::spec::Access;
@@ -68,11 +66,11 @@ pub fn emit(loops: &Loops, nest: &Nest, limits: &EmitLimits) -> Emitted {
     );
     math::link(&mut text);
     let access = |(at, buffer): (usize, &BufferIndex)| {
-        let access = match nest.store {
-            _ if at > 0 => Access::Read,
-            Store::Atomic(_) => Access::Atomic,
-            _ if used(Op::Load).any(|tensor| tensor == 0) => Access::ReadWrite,
-            _ => Access::Write,
+        let access = match nest.stores().find(|store| store.target == *buffer) {
+            None => Access::Read,
+            Some(store) if store.atomic.is_some() => Access::Atomic,
+            Some(_) if used(Op::Load).any(|tensor| tensor == at) => Access::ReadWrite,
+            Some(_) => Access::Write,
         };
         (*buffer, access)
     };
@@ -159,59 +157,68 @@ impl Emitter<'_> {
         grid
     }
 
-    /// A workgroup for each point: its invocations take turns over the reduced indices. The module's variables, the grid.
+    /// A workgroup for each point: its invocations take turns over what is accumulated. The module's variables, the grid.
     fn per_workgroup(&mut self, limits: &EmitLimits) -> (String, [u32; 3]) {
         let nest = self.lowering.nest;
-        let ty = nest.value.ty;
-        let (op, start) = match nest.store {
-            Store::Fresh(op, start) => (op, Some(start)),
-            Store::Onto(op) | Store::Atomic(op) => (op, None),
-            Store::Set => (Accumulate::Add, None),
-        };
-        let combine = accumulation(op, ty);
         let grid = self.workgroup(iterations(&nest.indices, &nest.free), limits);
         let number = self.text("number");
         self.decode(number, &nest.free);
-        let start_of_all = self.lowering.constant(neutral(ty, op));
+        let mut globals = String::new();
+        let mut places = Vec::with_capacity(nest.stages.len());
+        for (at, stage) in nest.stages.iter().enumerate() {
+            let lanes = format!("lab_lanes{at}");
+            if stage.fold.is_some() {
+                let ty = match stage.value.ty {
+                    Ty::F32 => "f32",
+                    Ty::I32 => "i32",
+                    Ty::U32 => "u32",
+                    Ty::Bool => "bool",
+                };
+                globals.push_str(&format!("var<workgroup> {lanes}: array<{ty}, {WORKGROUP}>;\n\n"));
+            }
+            places.push(self.lowering.stage_place(stage));
+            let value = match &stage.fold {
+                Some(fold) => self.shared(fold, &stage.value, &lanes),
+                None => self.lowering.expr(&stage.value),
+            };
+            self.lowering.stages.push(value);
+        }
+        if nest.stores().any(|store| nest.reads(store.target)) {
+            self.line("storageBarrier();".to_owned());
+        }
+        self.lowering.block.open();
+        self.lowering.stores(&places);
+        self.close("if (lane == 0u)", &[]);
+        (globals, grid)
+    }
+
+    /// Accumulates with all lanes, in a tree; every lane gets the result.
+    fn shared(&mut self, fold: &Fold, value: &Expr, lanes: &str) -> Reg {
+        let combine = accumulation(fold.op, value.ty);
+        let start_of_all = self.lowering.constant(neutral(value.ty, fold.op));
         let sum = self.lowering.block.apart(Op::Var, 0, &[start_of_all]);
         self.lowering.block.open();
         self.lowering.block.set_depth(sum, 1);
         let turn = self.text("turn");
-        self.decode(turn, &nest.reduced);
-        let value = self.lowering.expr(&nest.value);
+        self.decode(turn, &fold.over);
+        let value = self.lowering.expr(value);
         let next = self.lowering.block.value(combine, 0, &[sum, value]);
         self.lowering.block.effect(Op::Assign, 0, &[sum, next]);
-        let count = iterations(&nest.indices, &nest.reduced);
+        let count = iterations(&self.lowering.nest.indices, &fold.over);
         self.close(format!("for (var turn = lane; turn < {count}u; turn += {WORKGROUP}u)"), &[sum]);
-        let mine = self.text("lab_lanes[lane]");
+        let mine = self.text(format!("{lanes}[lane]"));
         self.lowering.block.effect(Op::Assign, 0, &[mine, sum]);
         self.lowering.block.open();
         self.line("workgroupBarrier();".to_owned());
         self.lowering.block.open();
-        let (mine, other) = (self.text("lab_lanes[lane]"), self.text("lab_lanes[lane + half]"));
+        let (mine, other) = (self.text(format!("{lanes}[lane]")), self.text(format!("{lanes}[lane + half]")));
         let next = self.lowering.block.value(combine, 0, &[mine, other]);
         self.lowering.block.effect(Op::Assign, 0, &[mine, next]);
         self.close("if (lane < half)", &[]);
         self.close(format!("for (var half = {}u; half > 0u; half >>= 1u)", WORKGROUP / 2), &[]);
-        let (offset, _) = self.lowering.place(nest.target, &nest.positions, Outside::Dropped);
-        self.lowering.block.open();
-        let start = match start {
-            Some(start) => self.lowering.constant(start),
-            None => {
-                let start = self.lowering.block.effect(Op::Load, 0, &[offset]);
-                start
-            }
-        };
-        let all = self.text("lab_lanes[0]");
-        let value = self.lowering.block.value(combine, 0, &[start, all]);
-        self.lowering.block.effect(Op::Store, 0, &[offset, value]);
-        self.close("if (lane == 0u)", &[]);
-        let name = match ty {
-            Ty::F32 => "f32",
-            Ty::I32 => "i32",
-            Ty::U32 => "u32",
-            Ty::Bool => "bool",
-        };
-        (format!("var<workgroup> lab_lanes: array<{name}, {WORKGROUP}>;\n\n"), grid)
+        self.line("workgroupBarrier();".to_owned());
+        let start = self.lowering.expr(&fold.start);
+        let all = self.text(format!("{lanes}[0]"));
+        self.lowering.block.value(combine, 0, &[start, all])
     }
 }

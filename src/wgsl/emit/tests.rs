@@ -1,7 +1,7 @@
 use super::*;
 use crate::dtype::DType;
-use crate::loops::ir::{Buffer, BufferKind};
-use crate::notation::ast::BinaryOp;
+use crate::loops::ir::{Buffer, BufferKind, Fold, Stage, Store};
+use crate::notation::ast::{Accumulate, BinaryOp};
 use crate::notation::program::{Affine, Expr, ExprKind, Load, LoopIndex, Position, Term, Ty, Value};
 
 const LIMITS: EmitLimits = EmitLimits { workgroups_per_dimension: 65535 };
@@ -34,17 +34,16 @@ fn binary(op: BinaryOp, a: Expr, b: Expr) -> Expr {
     Expr { kind: ExprKind::Binary(op, Box::new(a), Box::new(b)), ty }
 }
 
-fn nest(target: BufferIndex, extents: &[i64], free: usize, store: Store, value: Expr) -> Nest {
+/// Sets every element of a target of those extents.
+fn nest(target: BufferIndex, extents: &[i64], value: Expr) -> Nest {
     let index = |extent: &i64| LoopIndex { name: "i".to_owned(), lo: 0, hi: *extent };
+    let free: Vec<IndexId> = (0..extents.len()).collect();
+    let store = Some(Store { target, positions: at(&free), atomic: None });
     Nest {
         name: "n".to_owned(),
         indices: extents.iter().map(index).collect(),
-        free: (0..free).collect(),
-        reduced: (free..extents.len()).collect(),
-        target,
-        positions: at(&(0..free).collect::<Vec<_>>()),
-        store,
-        value,
+        free,
+        stages: vec![Stage { value, fold: None, store }],
     }
 }
 
@@ -52,7 +51,7 @@ fn nest(target: BufferIndex, extents: &[i64], free: usize, store: Store, value: 
 fn a_map_is_a_line_for_each_value() {
     let loops = loops(&[&[100], &[100]]);
     let value = binary(BinaryOp::Add, binary(BinaryOp::Mul, load(0, &[0]), constant(2.0)), load(0, &[0]));
-    let emitted = emit(&loops, &nest(1, &[100], 1, Store::Set, value), &LIMITS);
+    let emitted = emit(&loops, &nest(1, &[100], value), &LIMITS);
     let want = "@compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let number = group.x;
@@ -72,7 +71,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #[test]
 fn nests_that_differ_in_buffer_numbers_are_one_text() {
     let loops = loops(&[&[8], &[8], &[8], &[8]]);
-    let text = |target, source| emit(&loops, &nest(target, &[8], 1, Store::Set, load(source, &[0])), &LIMITS).text;
+    let text = |target, source| emit(&loops, &nest(target, &[8], load(source, &[0])), &LIMITS).text;
     assert_eq!(text(0, 1), text(3, 2));
     assert_ne!(text(0, 1), text(2, 2), "a nest that reads its target is another");
 }
@@ -81,8 +80,11 @@ fn nests_that_differ_in_buffer_numbers_are_one_text() {
 fn what_does_not_change_stands_outside_the_loop() {
     let loops = loops(&[&[5], &[5], &[7], &[5]]);
     let value = binary(BinaryOp::Mul, binary(BinaryOp::Mul, load(1, &[0]), constant(3.0)), load(2, &[1]));
-    let store = Store::Onto(crate::notation::ast::Accumulate::Add);
-    let emitted = emit(&loops, &nest(0, &[5, 7], 1, store, value), &LIMITS);
+    let mut nest = nest(0, &[5, 7], value);
+    nest.free = vec![0];
+    nest.stages[0].fold = Some(Fold { op: Accumulate::Add, start: load(0, &[0]), over: vec![1] });
+    nest.stages[0].store = Some(Store { target: 0, positions: at(&[0]), atomic: None });
+    let emitted = emit(&loops, &nest, &LIMITS);
     let body = "  let v5 = load_t0(point);
   let v8 = load_t1(point);
   let v10 = v8 * 3.0f;
@@ -102,7 +104,7 @@ fn what_does_not_change_stands_outside_the_loop() {
 #[test]
 fn constants_that_a_front_end_would_compute_with_are_values() {
     let loops = loops(&[&[4]]);
-    let text = |value| emit(&loops, &nest(0, &[4], 1, Store::Set, value), &LIMITS).text;
+    let text = |value| emit(&loops, &nest(0, &[4], value), &LIMITS).text;
     let divided = text(binary(BinaryOp::Div, constant(1.0), constant(0.0)));
     assert!(divided.contains(" = lab_f(0x7f800000u);") && divided.contains("store_t0(point, v"), "{divided}");
     let added = text(binary(BinaryOp::Add, constant(f32::MAX), constant(1.0)));
@@ -120,19 +122,18 @@ fn constants_that_a_front_end_would_compute_with_are_values() {
 fn a_grid_folds_where_a_dimension_is_too_short() {
     let loops = loops(&[&[1000]]);
     let small = EmitLimits { workgroups_per_dimension: 3 };
-    let emitted = emit(&loops, &nest(0, &[1000], 1, Store::Set, constant(1.0)), &small);
+    let emitted = emit(&loops, &nest(0, &[1000], constant(1.0)), &small);
     assert_eq!(emitted.grid, [3, 3, 2], "16 workgroups");
     assert!(emitted.text.contains("let number = (group.z * 3u + group.y) * 3u + group.x;"), "{}", emitted.text);
     assert!(emitted.text.contains("if (number >= 16u) { return; }"), "{}", emitted.text);
-    assert_eq!(emit(&loops, &nest(0, &[0], 1, Store::Set, constant(1.0)), &LIMITS).grid[0], 0);
+    assert_eq!(emit(&loops, &nest(0, &[0], constant(1.0)), &LIMITS).grid[0], 0);
 }
 
 #[test]
 fn points_that_no_u32_counts_are_looped_over() {
     let loops = loops(&[&[65536, 65536]]);
-    let mut nest = nest(0, &[65536, 65536, 3], 3, Store::Set, constant(1.0));
-    nest.positions = at(&[0, 1]);
-    nest.store = Store::Atomic(crate::notation::ast::Accumulate::Add);
+    let mut nest = nest(0, &[65536, 65536, 3], constant(1.0));
+    nest.stages[0].store = Some(Store { target: 0, positions: at(&[0, 1]), atomic: Some(Accumulate::Add) });
     let emitted = emit(&loops, &nest, &LIMITS);
     assert!(emitted.text.contains("for (var n") && emitted.text.contains("< 65536u"), "{}", emitted.text);
     assert_eq!(emitted.grid, [3072, 1, 1]);

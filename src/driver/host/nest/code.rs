@@ -52,6 +52,7 @@ pub(super) enum Instruction {
     },
     /// Of the lanes where the third is not 0.
     Store {
+        tensor: u32,
         at: At,
         value: usize,
         inside: usize,
@@ -242,7 +243,7 @@ impl Coder<'_> {
                 Op::Var => Instruction::Move { from: self.slot(a), to: self.slot(reg) },
                 Op::Assign => Instruction::Move { from: self.slot(b), to: self.slot(a) },
                 Op::Store | Op::AtomicAdd | Op::AtomicMul | Op::AtomicMax | Op::AtomicMin => {
-                    Instruction::Store { at: self.at(a), value: self.slot(b), inside: self.slot(c) }
+                    Instruction::Store { tensor: number, at: self.at(a), value: self.slot(b), inside: self.slot(c) }
                 }
                 Op::Load if self.is_even(reg) => {
                     Instruction::LoadFirst { tensor: number as usize, at: a as usize, to: reg as usize }

@@ -2,7 +2,7 @@
 
 use crate::driver::host::nest::code::{At, Code, Instruction};
 use crate::driver::host::nest::math::{apply, call};
-use crate::driver::host::nest::memory;
+use crate::driver::host::nest::{Stored, memory};
 use crate::driver::host::threads::LOOPS_FOR_ALL;
 use crate::dtype::DType;
 use crate::notation::ast::Function;
@@ -21,8 +21,8 @@ pub(super) struct Machine<'a> {
     pub registers: Vec<u32>,
     /// Lanes in use.
     pub count: usize,
-    /// The elements to be stored: offsets and bits.
-    pub stored: Vec<(u32, u32)>,
+    /// The elements to be stored.
+    pub stored: Vec<Stored>,
 }
 
 impl<'a> Machine<'a> {
@@ -115,7 +115,7 @@ impl<'a> Machine<'a> {
             Instruction::Move { from, to } => {
                 self.slots.copy_within(from * LANES..from * LANES + count, to * LANES);
             }
-            Instruction::Store { at, value, inside } => self.store(at, value, inside),
+            Instruction::Store { tensor, at, value, inside } => self.store(tensor, at, value, inside),
             Instruction::Fill { to, others } => {
                 let [first, rest @ ..] = &mut self.slots[to * LANES..][..LANES] else { return };
                 rest.fill(others.unwrap_or(*first));
@@ -134,7 +134,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn store(&mut self, at: At, value: usize, inside: usize) {
+    fn store(&mut self, tensor: u32, at: At, value: usize, inside: usize) {
         let count = self.count;
         for lane in 0..count {
             let offset = match at {
@@ -142,7 +142,7 @@ impl<'a> Machine<'a> {
                 At::Lanes(slot) => self.slots[slot * LANES + lane],
             };
             if self.slots[inside * LANES + lane] != 0 {
-                self.stored.push((offset, self.slots[value * LANES + lane]));
+                self.stored.push((tensor, offset, self.slots[value * LANES + lane]));
             }
         }
     }

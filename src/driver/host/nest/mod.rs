@@ -12,9 +12,8 @@ use crate::driver::host::nest::machine::{LANES, Machine, one};
 use crate::driver::host::threads;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::loops::ir::{Loops, Nest, Store};
-use crate::notation::ast::Accumulate;
-use crate::notation::program::{IndexId, Ty};
+use crate::loops::ir::{Loops, Nest};
+use crate::notation::program::IndexId;
 use crate::schedule::{extent, iterations};
 use crate::steps::Lowering;
 use crate::steps::ops::{Op, accumulation};
@@ -28,7 +27,7 @@ const LONG_ROW: u64 = 8;
 /// A compiled nest.
 pub(super) struct NestCode {
     code: Code,
-    /// The place among the buffers, and the dtype, of each tensor, the target first.
+    /// The place among the buffers, and the dtype, of each tensor, the targets first.
     tensors: Vec<(usize, DType)>,
     /// The registers that count the free indices, and how far; the last one the fastest.
     free: Vec<(usize, u64)>,
@@ -36,9 +35,14 @@ pub(super) struct NestCode {
     lanes: u64,
     /// How many values are reduced in each point.
     reduced: u64,
-    /// How to accumulate what is stored, if that is atomic.
+    /// How many tensors are targets.
+    targets: usize,
+    /// How to accumulate what is stored, if that is atomic; then there is one target.
     atomic: Option<Op>,
 }
+
+/// A new element: its tensor, its offset, its bits.
+pub(super) type Stored = (u32, u32, u32);
 
 impl NestCode {
     /// Compiles a nest. `buffers` are those that it reads or writes, in the order of the memory that it is run on.
@@ -58,12 +62,17 @@ impl NestCode {
             Ok((place, loops.buffers[*buffer].dtype))
         };
         let tensors = lowering.tensors.iter().map(tensor).collect::<Result<Vec<_>>>()?;
-        let (op, ty) = match nest.store {
-            Store::Set => (Accumulate::Add, Ty::U32),
-            Store::Fresh(op, _) | Store::Onto(op) | Store::Atomic(op) => (op, nest.value.ty),
-        };
         let is_long = free.last().is_some_and(|(_, extent)| *extent >= LONG_ROW);
-        let along = nest.reduced.last().filter(|_| !is_long).or(nest.free.last());
+        // The longest reduction.
+        let longest = nest.stages.iter().filter_map(|stage| Some((stage.fold.as_ref()?, stage.value.ty)));
+        let longest = longest.max_by_key(|(fold, _)| iterations(&nest.indices, &fold.over));
+        let along = longest.and_then(|(fold, _)| fold.over.last()).filter(|_| !is_long).or(nest.free.last());
+        let targets = nest.stores().map(|store| lowering.tensors.iter().position(|known| *known == store.target));
+        let targets = targets.flatten().max().map_or(0, |last| last + 1);
+        let atomic = nest.stages.iter().find_map(|stage| {
+            let op = stage.store.as_ref()?.atomic?;
+            Some(accumulation(op, stage.value.ty))
+        });
         let steps = lowering.block.finish();
         let is_counter = |index: IndexId| {
             let counts = |step: &crate::steps::block::Step| step.op == Op::Counter && step.number == index as u32;
@@ -72,17 +81,18 @@ impl NestCode {
         let along = along.and_then(|index| is_counter(*index));
         let is_row = along.is_some_and(|along| free.last().is_some_and(|(counter, _)| *counter == along as usize));
         Ok(Self {
-            code: code(&steps, along, neutral(ty, op).bits()),
+            code: code(&steps, along, longest.map_or(0, |(fold, ty)| neutral(ty, fold.op).bits())),
             tensors,
             free,
             lanes: if is_row { LANES as u64 } else { 1 },
-            reduced: iterations(&nest.indices, &nest.reduced),
-            atomic: if let Store::Atomic(op) = nest.store { Some(accumulation(op, ty)) } else { None },
+            reduced: longest.map_or(1, |(fold, _)| iterations(&nest.indices, &fold.over)),
+            targets,
+            atomic,
         })
     }
 
-    /// Runs the nest: the new elements of its target, as offsets and bits, in the order in which they are to be stored.
-    pub(super) fn values(&self, memory: &[&[u8]], statics: &[i32]) -> Vec<(u32, u32)> {
+    /// Runs the nest: the new elements of its targets, in the order in which they are to be stored.
+    pub(super) fn values(&self, memory: &[&[u8]], statics: &[i32]) -> Vec<Stored> {
         let last = self.free.len().saturating_sub(1);
         // In goes of as many points as there are lanes.
         let goes = |at: usize, extent: u64| if at == last { extent.div_ceil(self.lanes) } else { extent };
@@ -110,10 +120,10 @@ impl NestCode {
         threads::in_parts(all, work / POINTS_PER_THREAD, run)
     }
 
-    /// Stores what [`NestCode::values`] gave into the bytes of the target.
-    pub(super) fn store(&self, values: &[(u32, u32)], target: &mut [u8]) {
-        let (_, dtype) = self.tensors[0];
-        for &(offset, bits) in values {
+    /// Stores what [`NestCode::values`] gave for a tensor into its bytes.
+    pub(super) fn store(&self, tensor: usize, values: &[Stored], target: &mut [u8]) {
+        let (_, dtype) = self.tensors[tensor];
+        for &(_, offset, bits) in values.iter().filter(|(number, ..)| *number as usize == tensor) {
             let bits = match self.atomic {
                 Some(op) => one(op, memory::read(dtype, target, offset), bits, 0),
                 None => bits,
@@ -122,9 +132,9 @@ impl NestCode {
         }
     }
 
-    /// The target's place among the buffers.
-    pub(super) fn target(&self) -> usize {
-        self.tensors[0].0
+    /// The places of the targets among the buffers.
+    pub(super) fn targets(&self) -> impl Iterator<Item = usize> {
+        self.tensors[..self.targets].iter().map(|(place, _)| *place)
     }
 }
 

@@ -1,0 +1,132 @@
+//! What it costs to compute a value, in units of a simple operation. The figures are rough on purpose: they decide between
+//! computing something again and storing it, not between two ways of computing it.
+
+use crate::dtype::DType;
+use crate::loops::ir::{Nest, Stage};
+use crate::notation::ast::{BinaryOp, Function};
+use crate::notation::program::{Expr, ExprKind, IndexId, Load, LoopIndex, Position};
+
+/// A load, or a store.
+pub const ACCESS: u64 = 4;
+/// A division, a conversion to or from a float of 16 bits.
+const SLOW: u64 = 4;
+/// A function of the library: exponentials, logarithms, trigonometry.
+const FUNCTION: u64 = 8;
+/// Functions that are made of several of those.
+const LONG_FUNCTION: u64 = 32;
+
+/// The values of an index.
+pub fn count(index: &LoopIndex) -> u64 {
+    index.hi.saturating_sub(index.lo).max(0) as u64
+}
+
+/// The values of some indices together; saturates.
+pub fn points(indices: &[LoopIndex], over: &[IndexId]) -> u64 {
+    over.iter().fold(1, |product, index| product.saturating_mul(count(&indices[*index])))
+}
+
+/// What computing an expression once costs, and how many parts it has; both saturate.
+pub fn cost(expr: &Expr, indices: &[LoopIndex]) -> (u64, u64) {
+    let (own, mut times) = match &expr.kind {
+        ExprKind::Const(_) | ExprKind::Index(_) | ExprKind::Static(_) | ExprKind::Stage(_) => (0, 1),
+        ExprKind::Load(_) => (ACCESS, 1),
+        ExprKind::Binary(BinaryOp::Div | BinaryOp::Rem, ..) => (SLOW, 1),
+        ExprKind::Binary(BinaryOp::Pow, ..) => (FUNCTION, 1),
+        ExprKind::Cast(DType::F16 | DType::BF16, _) => (SLOW, 1),
+        ExprKind::Unary(..)
+        | ExprKind::Binary(..)
+        | ExprKind::Conditional(..)
+        | ExprKind::Cast(..)
+        | ExprKind::Bitcast(_) => (1, 1),
+        ExprKind::Call(function, _) => (of_function(*function), 1),
+        ExprKind::Reduce { indices: over, .. } => (0, points(indices, over)),
+    };
+    let (mut inner, mut parts) = (0u64, 1u64);
+    each_child(expr, &mut |child| {
+        let (cost, size) = cost(child, indices);
+        inner = inner.saturating_add(cost);
+        parts = parts.saturating_add(size);
+    });
+    if let ExprKind::Reduce { .. } = expr.kind {
+        inner = inner.saturating_add(1);
+        times = times.max(1);
+    }
+    (inner.saturating_mul(times).saturating_add(own), parts)
+}
+
+fn of_function(function: Function) -> u64 {
+    match function {
+        Function::Abs
+        | Function::Sign
+        | Function::Floor
+        | Function::Ceil
+        | Function::Round
+        | Function::Trunc
+        | Function::Min
+        | Function::Max
+        | Function::Clamp
+        | Function::Fma
+        | Function::Relu
+        | Function::Select
+        | Function::IsNan
+        | Function::IsInf => 1,
+        Function::Sqrt | Function::Rsqrt => SLOW,
+        Function::Threefry | Function::Uniform | Function::Normal | Function::Erf | Function::Gelu => LONG_FUNCTION,
+        _ => FUNCTION,
+    }
+}
+
+/// The expressions right inside an expression.
+pub fn each_child<'e>(expr: &'e Expr, visit: &mut dyn FnMut(&'e Expr)) {
+    match &expr.kind {
+        ExprKind::Const(_) | ExprKind::Index(_) | ExprKind::Static(_) | ExprKind::Stage(_) => {}
+        ExprKind::Load(Load { positions, pad, .. }) => {
+            for position in positions {
+                if let Position::Computed(expr) = position {
+                    visit(expr);
+                }
+            }
+            if let Some(pad) = pad {
+                visit(pad);
+            }
+        }
+        ExprKind::Unary(_, a) | ExprKind::Cast(_, a) | ExprKind::Bitcast(a) => visit(a),
+        ExprKind::Binary(_, a, b) => {
+            visit(a);
+            visit(b);
+        }
+        ExprKind::Conditional(a, b, c) => {
+            visit(a);
+            visit(b);
+            visit(c);
+        }
+        ExprKind::Call(_, arguments) => arguments.iter().for_each(visit),
+        ExprKind::Reduce { body, .. } => visit(body),
+    }
+}
+
+/// How deep an expression is.
+pub fn depth(expr: &Expr) -> u32 {
+    let mut most = 0;
+    each_child(expr, &mut |child| most = most.max(depth(child)));
+    most + 1
+}
+
+/// How many parts the expressions of a nest have together, and how deep the deepest is.
+pub fn size(nest: &Nest) -> (u64, u32) {
+    nest.exprs().fold((0, 0), |(parts, deepest), expr| (parts + cost(expr, &nest.indices).1, deepest.max(depth(expr))))
+}
+
+/// What a nest computes at all its points.
+pub fn work(nest: &Nest) -> u64 {
+    let of_stage = |stage: &Stage| {
+        let (own, _) = cost(&stage.value, &nest.indices);
+        let value = match &stage.fold {
+            Some(fold) => points(&nest.indices, &fold.over).saturating_mul(own.saturating_add(1)),
+            None => own,
+        };
+        value.saturating_add(stage.store.as_ref().map_or(0, |_| ACCESS))
+    };
+    let point = nest.stages.iter().map(of_stage).fold(0, u64::saturating_add);
+    points(&nest.indices, &nest.free).saturating_mul(point)
+}

@@ -1,0 +1,186 @@
+//! Temporaries that are computed where they are read.
+//!
+//! The rule, in units of `cost`: computing an element anew is taken for cheap up to [`CHEAP`], however often it is done; up to
+//! [`MODERATE`] where a reader needs no more elements than there are, so that it is done once for each reader; and at any
+//! price where there is one such reader. What is computed less than [`SMALL_WORK`] altogether is less than a kernel costs.
+
+use crate::dtype::DType;
+use crate::loops::ir::{BufferIndex, BufferKind, Loops, Nest};
+use crate::loops::optimise::cost::{cost, each_child, points, size};
+use crate::loops::optimise::rewrite::{IndexMap, each_part, index, map_expr};
+use crate::loops::optimise::{MOST_DEPTH, MOST_PARTS, is_sound, whole};
+use crate::notation::program::{Affine, Expr, ExprKind, IndexId, Load, Position, Ty};
+
+/// Two loads and four operations, or one load and eight.
+const CHEAP: u64 = 12;
+/// A few loads and functions.
+const MODERATE: u64 = 48;
+/// What a small device does in the time that a kernel costs.
+const SMALL_WORK: u64 = 1 << 16;
+
+/// Computes temporaries where they are read, the first ones first.
+pub fn inline(loops: &mut Loops) {
+    let mut at = 0;
+    while at < loops.nests.len() {
+        if try_inline(loops, at) {
+            loops.nests.remove(at);
+        } else {
+            at += 1;
+        }
+    }
+}
+
+/// A nest that sets each element of a temporary that nothing else writes.
+struct Maker<'a> {
+    nest: &'a Nest,
+    target: BufferIndex,
+    dtype: DType,
+    value: &'a Expr,
+    /// For each axis, the index that runs over it.
+    axes: Vec<Option<IndexId>>,
+}
+
+impl<'a> Maker<'a> {
+    fn of(loops: &'a Loops, at: usize) -> Option<Self> {
+        let nest = &loops.nests[at];
+        let [stage] = &nest.stages[..] else { return None };
+        let (None, Some(store)) = (&stage.fold, &stage.store) else { return None };
+        let buffer = &loops.buffers[store.target];
+        let others = || loops.nests.iter().enumerate().filter(|(other, _)| *other != at);
+        let is_alone =
+            !others().any(|(other, nest)| nest.writes(store.target) || other < at && nest.reads(store.target));
+        if buffer.kind != BufferKind::Temporary || store.atomic.is_some() || !is_alone {
+            return None;
+        }
+        let axes = whole(loops, nest, &store.positions, store.target)?;
+        Some(Self { nest, target: store.target, dtype: buffer.dtype, value: &stage.value, axes })
+    }
+
+    /// The value at those positions, in a nest that has `indices` more.
+    fn at(&self, positions: &[Position], reader: &mut Nest) -> Option<Expr> {
+        let mut map: IndexMap = vec![None; self.nest.indices.len()];
+        for free in &self.nest.free {
+            // Those that no axis has run over one value.
+            map[*free] = Some(Affine { constant: self.nest.indices[*free].lo, terms: Vec::new() });
+        }
+        for (axis, position) in self.axes.iter().zip(positions) {
+            let Position::Affine(affine) = position else { return None };
+            if let Some(index) = axis {
+                map[*index] = Some(affine.clone());
+            }
+        }
+        // Indices of reductions inside become indices of the reader.
+        for (own, range) in self.nest.indices.iter().enumerate() {
+            if map[own].is_none() {
+                map[own] = Some(index(reader.indices.len()));
+                reader.indices.push(range.clone());
+            }
+        }
+        let mut value = self.value.clone();
+        map_expr(&mut value, &map).then(|| rounded(value, self.dtype))
+    }
+}
+
+/// A value as it is read back from a buffer.
+pub fn rounded(value: Expr, dtype: DType) -> Expr {
+    if matches!(dtype, DType::F32 | DType::I32 | DType::U32 | DType::Bool) {
+        return value;
+    }
+    Expr { kind: ExprKind::Cast(dtype, Box::new(value)), ty: Ty::of(dtype) }
+}
+
+/// Puts the value of the nest at `at` in place of what reads it; true if nothing reads it any more.
+fn try_inline(loops: &mut Loops, at: usize) -> bool {
+    let Some(maker) = Maker::of(loops, at) else { return false };
+    let readers: Vec<usize> =
+        (at + 1..loops.nests.len()).filter(|&nest| loops.nests[nest].reads(maker.target)).collect();
+    let elements = points(&maker.nest.indices, &maker.nest.free);
+    let (price, _) = cost(maker.value, &maker.nest.indices);
+    let mut changed: Vec<(usize, Nest, bool)> = Vec::new();
+    for &reader in &readers {
+        let nest = &loops.nests[reader];
+        let times = evaluations(nest, maker.target);
+        let is_once = times <= elements;
+        let is_worth = price <= CHEAP
+            || is_once && (price <= MODERATE || readers.len() == 1)
+            || times.saturating_mul(price) <= SMALL_WORK;
+        let between = &loops.nests[at + 1..reader];
+        let may_move = !between.iter().any(|other| other.stores().any(|store| maker.nest.reads(store.target)));
+        let inlined = (is_worth && may_move).then(|| inlined(nest, &maker)).flatten();
+        if let Some(inlined) = inlined {
+            let folds = nest.stages.iter().any(|stage| stage.fold.is_some());
+            changed.push((reader, inlined, is_once && folds));
+        }
+    }
+    let is_gone = changed.len() == readers.len();
+    for (reader, nest, is_worth_alone) in changed {
+        // A reduction over what the temporary is made of does not wait for it; all else reads what is there.
+        if is_gone || is_worth_alone {
+            loops.nests[reader] = nest;
+        }
+    }
+    is_gone
+}
+
+/// The reader with the value in place of each load.
+fn inlined(reader: &Nest, maker: &Maker<'_>) -> Option<Nest> {
+    let mut nest = reader.clone();
+    let mut is_done = true;
+    let mut stages = std::mem::take(&mut nest.stages);
+    for stage in &mut stages {
+        let mut replace = |expr: &mut Expr| {
+            each_part(expr, &mut |part| {
+                let ExprKind::Load(load) = &part.kind else { return };
+                if load.node != maker.target {
+                    return;
+                }
+                let value = if load.pad.is_none() { maker.at(&load.positions, &mut nest) } else { None };
+                match value {
+                    Some(value) => *part = value,
+                    None => is_done = false,
+                }
+            });
+        };
+        replace(&mut stage.value);
+        if let Some(fold) = &mut stage.fold {
+            replace(&mut fold.start);
+        }
+        for position in stage.store.iter_mut().flat_map(|store| &mut store.positions) {
+            if let Position::Computed(expr) = position {
+                replace(expr);
+            }
+        }
+    }
+    nest.stages = stages;
+    let (parts, depth) = size(&nest);
+    (is_done && parts <= MOST_PARTS && depth <= MOST_DEPTH && is_sound(&nest)).then_some(nest)
+}
+
+/// How often a nest reads a buffer.
+fn evaluations(nest: &Nest, buffer: BufferIndex) -> u64 {
+    fn within(expr: &Expr, times: u64, nest: &Nest, buffer: BufferIndex, sum: &mut u64) {
+        let times = match &expr.kind {
+            ExprKind::Reduce { indices, .. } => times.saturating_mul(points(&nest.indices, indices)),
+            ExprKind::Load(Load { node, .. }) if *node == buffer => {
+                *sum = sum.saturating_add(times);
+                times
+            }
+            _ => times,
+        };
+        each_child(expr, &mut |child| within(child, times, nest, buffer, sum));
+    }
+    let (mut sum, free) = (0, points(&nest.indices, &nest.free));
+    for stage in &nest.stages {
+        let over = stage.fold.as_ref().map_or(1, |fold| points(&nest.indices, &fold.over));
+        within(&stage.value, free.saturating_mul(over), nest, buffer, &mut sum);
+        let positions = stage.store.iter().flat_map(|store| &store.positions);
+        let computed = positions.filter_map(|position| match position {
+            Position::Computed(expr) => Some(expr),
+            Position::Affine(_) => None,
+        });
+        for expr in stage.fold.iter().map(|fold| &fold.start).chain(computed) {
+            within(expr, free, nest, buffer, &mut sum);
+        }
+    }
+    sum
+}

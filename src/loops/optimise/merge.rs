@@ -1,0 +1,306 @@
+//! Nests over the same points as the stages of one nest.
+//!
+//! A later nest that reads an earlier one's elements at its own points gets them as they are computed: what follows a
+//! reduction is done where it ends, and a reduction that wants the result of another comes behind it. Elementwise nests over
+//! the same points that have nothing to do with each other are done together.
+
+use crate::loops::ir::{BufferIndex, BufferKind, Loops, Nest, Stage};
+use crate::loops::optimise::cost::{count, points, size};
+use crate::loops::optimise::inline::rounded;
+use crate::loops::optimise::rewrite::{IndexMap, each_part, index, map_expr, mapped_positions};
+use crate::loops::optimise::{MOST_DEPTH, MOST_PARTS, is_sound, may_pass, whole};
+use crate::notation::program::{Affine, Expr, ExprKind, LoopIndex, Position, Term};
+
+/// Stages of a nest, at most.
+const MOST_STAGES: usize = 16;
+
+/// Merges as many nests as may be.
+pub fn merge(loops: &mut Loops) {
+    let mut later = 1;
+    while later < loops.nests.len() {
+        let merged = (0..later).rev().find_map(|earlier| Some((earlier, merged(loops, earlier, later)?)));
+        let Some((earlier, (nest, at))) = merged else {
+            later += 1;
+            continue;
+        };
+        loops.nests[at] = nest;
+        loops.nests.remove(earlier + later - at);
+        // It may merge with what is before it now, and with what is behind it.
+        later = if at == later { later - 1 } else { at }.max(1);
+    }
+}
+
+/// Two nests as one, and which of their places it takes.
+fn merged(loops: &Loops, earlier: usize, later: usize) -> Option<(Nest, usize)> {
+    let (first, second) = (&loops.nests[earlier], &loops.nests[later]);
+    let is_atomic = |nest: &Nest| nest.stores().any(|store| store.atomic.is_some());
+    if first.stages.len() + second.stages.len() > MOST_STAGES || is_atomic(first) || is_atomic(second) {
+        return None;
+    }
+    let (mut map, is_paired) = match read_by(first, second) {
+        Some((target, positions)) => behind(loops, first, second, target, &positions)?,
+        None => (beside(first, second)?, true),
+    };
+    let between = &loops.nests[earlier + 1..later];
+    let at = if may_pass(first, between) {
+        later
+    } else if may_pass(second, between) {
+        earlier
+    } else {
+        return None;
+    };
+    let mut nest = Nest {
+        name: second.name.clone(),
+        indices: second.indices.clone(),
+        free: second.free.clone(),
+        stages: Vec::with_capacity(first.stages.len() + second.stages.len()),
+    };
+    for (own, range) in first.indices.iter().enumerate() {
+        if map[own].is_none() {
+            map[own] = Some(index(nest.indices.len()));
+            nest.indices.push(range.clone());
+        }
+    }
+    for stage in &first.stages {
+        nest.stages.push(moved(stage, &map)?);
+    }
+    for stage in &second.stages {
+        let stage = behind_stages(stage, &nest.stages[..first.stages.len()], loops, first.stages.len())?;
+        nest.stages.push(stage);
+    }
+    let is_kept = drop_stores(loops, &mut nest, first.stages.len(), (earlier, later), is_paired);
+    if is_kept {
+        if !is_paired {
+            return None;
+        }
+        nest.name = format!("{}+{}", first.name, second.name);
+    }
+    let (parts, depth) = size(&nest);
+    (parts <= MOST_PARTS && depth <= MOST_DEPTH && is_sound(&nest)).then_some((nest, at))
+}
+
+/// Drops what the first stages store for nobody; whether anything is left of it.
+fn drop_stores(loops: &Loops, nest: &mut Nest, first: usize, merged: (usize, usize), is_paired: bool) -> bool {
+    let others = || loops.nests.iter().enumerate().filter(|(at, _)| *at != merged.0 && *at != merged.1);
+    let is_read = |target: BufferIndex, nest: &Nest| {
+        loops.buffers[target].kind != BufferKind::Temporary
+            || nest.reads(target)
+            || others().any(|(_, other)| other.reads(target))
+    };
+    let mut is_kept = false;
+    for at in 0..first {
+        let Some(store) = &nest.stages[at].store else { continue };
+        let is_overwritten = is_paired && nest.stages[first..].iter().any(|stage| stage.store.as_ref() == Some(store));
+        if is_overwritten || !is_read(store.target, nest) {
+            nest.stages[at].store = None;
+        } else {
+            is_kept = true;
+        }
+    }
+    is_kept
+}
+
+/// The first element of what one nest stores that another reads.
+fn read_by(first: &Nest, second: &Nest) -> Option<(BufferIndex, Vec<Position>)> {
+    let mut found = None;
+    second.loads(|load| {
+        let is_read = first.writes(load.node);
+        if is_read {
+            found = Some((load.node, load.positions.clone()));
+        }
+        is_read
+    });
+    found
+}
+
+/// The points of the first nest as those of the second, which reads what the first stores at `positions` of `target`; and
+/// whether each point has one in the other nest.
+fn behind(
+    loops: &Loops,
+    first: &Nest,
+    second: &Nest,
+    target: BufferIndex,
+    positions: &[Position],
+) -> Option<(IndexMap, bool)> {
+    let mut stores = first.stores().filter(|store| store.target == target);
+    let (Some(store), None) = (stores.next(), stores.next()) else { return None };
+    let mut map: IndexMap = vec![None; first.indices.len()];
+    for free in &first.free {
+        if count(&first.indices[*free]) == 1 {
+            map[*free] = Some(Affine { constant: first.indices[*free].lo, terms: Vec::new() });
+        }
+    }
+    for (own, other) in store.positions.iter().zip(positions) {
+        let (Position::Affine(own), Position::Affine(other)) = (own, other) else { return None };
+        if let [(Term::Index(free), 1)] = own.terms[..] {
+            let constant = other.constant.checked_sub(own.constant)?;
+            map[free] = Some(Affine { constant, terms: other.terms.clone() });
+        }
+    }
+    if first.free.iter().any(|free| map[*free].is_none()) || mapped_positions(&store.positions, &map)? != positions {
+        return None;
+    }
+    let mut taken = Vec::new();
+    let is_paired = first.free.iter().all(|free| {
+        let range = &first.indices[*free];
+        let Some(Affine { constant, terms }) = &map[*free] else { return false };
+        match terms[..] {
+            [] => count(range) == 1 && *constant == range.lo,
+            [(Term::Index(index), 1)] => {
+                let LoopIndex { lo, hi, .. } = second.indices[index];
+                let is_new = !taken.contains(&index);
+                taken.push(index);
+                is_new && second.free.contains(&index) && (lo + constant, hi + constant) == (range.lo, range.hi)
+            }
+            _ => false,
+        }
+    });
+    let others = second.free.iter().filter(|index| !taken.contains(index));
+    let is_paired = is_paired && others.into_iter().all(|index| count(&second.indices[*index]) == 1);
+    // Else it is done for the points of the second nest, which must be no more, and all of which there must be; and only
+    // its own points are known to them.
+    let is_subset = || {
+        let is_of_points = |affine: &Affine| {
+            affine.terms.iter().all(|(term, _)| match term {
+                Term::Index(index) => second.free.contains(index),
+                Term::Static(_) => true,
+            })
+        };
+        whole(loops, first, &store.positions, target).is_some()
+            && map.iter().flatten().all(is_of_points)
+            && points(&second.indices, &second.free) <= points(&first.indices, &first.free)
+    };
+    (is_paired || is_subset()).then_some((map, is_paired))
+}
+
+/// The points of an elementwise nest as those of another one with the same ranges.
+fn beside(first: &Nest, second: &Nest) -> Option<IndexMap> {
+    let is_elementwise = |nest: &Nest| nest.stages.iter().all(|stage| stage.fold.is_none());
+    if !is_elementwise(first) || !is_elementwise(second) || first.free.len() != second.free.len() {
+        return None;
+    }
+    let mut map: IndexMap = vec![None; first.indices.len()];
+    for (own, other) in first.free.iter().zip(&second.free) {
+        let (one, two) = (&first.indices[*own], &second.indices[*other]);
+        if (one.lo, one.hi) != (two.lo, two.hi) {
+            return None;
+        }
+        map[*own] = Some(index(*other));
+    }
+    Some(map)
+}
+
+/// A stage of the first nest at the points of the second.
+fn moved(stage: &Stage, map: &IndexMap) -> Option<Stage> {
+    let mut stage = stage.clone();
+    let mut is_moved = map_expr(&mut stage.value, map);
+    if let Some(fold) = &mut stage.fold {
+        is_moved &= map_expr(&mut fold.start, map);
+        for over in &mut fold.over {
+            *over = map.get(*over)?.as_ref().and_then(crate::loops::optimise::rewrite::alone)?;
+        }
+    }
+    if let Some(store) = &mut stage.store {
+        store.positions = mapped_positions(&store.positions, map)?;
+    }
+    is_moved.then_some(stage)
+}
+
+/// A stage of the second nest behind the stages of the first, with what those compute in place of what they store.
+fn behind_stages(stage: &Stage, before: &[Stage], loops: &Loops, by: usize) -> Option<Stage> {
+    let mut stage = stage.clone();
+    let mut is_done = true;
+    let mut change = |expr: &mut Expr| {
+        each_part(expr, &mut |part| match &mut part.kind {
+            ExprKind::Stage(number) => *number += by,
+            ExprKind::Load(load) => {
+                let mut stores = before.iter().enumerate().filter_map(|(at, stage)| Some((at, stage.store.as_ref()?)));
+                if !stores.clone().any(|(_, store)| store.target == load.node) {
+                    return;
+                }
+                let is_it = |store: &crate::loops::ir::Store| {
+                    store.target == load.node && store.positions == load.positions && load.pad.is_none()
+                };
+                match stores.find(|(_, store)| is_it(store)) {
+                    Some((at, _)) => {
+                        let dtype = loops.buffers[load.node].dtype;
+                        *part = rounded(Expr { kind: ExprKind::Stage(at), ty: part.ty }, dtype);
+                    }
+                    None => is_done = false,
+                }
+            }
+            _ => {}
+        });
+    };
+    change(&mut stage.value);
+    if let Some(fold) = &mut stage.fold {
+        change(&mut fold.start);
+    }
+    is_done.then_some(stage)
+}
+
+/// Whether two accesses of one buffer never meet, at whatever two points.
+pub fn are_apart(one: &[Position], other: &[Position], indices: &[LoopIndex]) -> bool {
+    one.iter().zip(other).any(|pair| match pair {
+        (Position::Affine(one), Position::Affine(other)) => {
+            let (one, other) = (Reach::of(one, indices), Reach::of(other, indices));
+            one.is_apart(&other).unwrap_or(false)
+        }
+        _ => false,
+    })
+}
+
+/// What an affine expression runs over, statics aside.
+struct Reach {
+    statics: Vec<(Term, i64)>,
+    least: i64,
+    most: i64,
+    /// The greatest common divisor of its steps; 0 where it does not move.
+    step: i64,
+    is_known: bool,
+}
+
+impl Reach {
+    fn of(affine: &Affine, indices: &[LoopIndex]) -> Self {
+        let mut reach =
+            Self { statics: Vec::new(), least: affine.constant, most: affine.constant, step: 0, is_known: true };
+        for &(term, factor) in &affine.terms {
+            let Term::Index(index) = term else {
+                reach.statics.push((term, factor));
+                continue;
+            };
+            let LoopIndex { lo, hi, .. } = indices[index];
+            let ends = factor.checked_mul(lo).zip(factor.checked_mul(hi - 1));
+            let sums = ends.and_then(|(one, other)| {
+                Some((reach.least.checked_add(one.min(other))?, reach.most.checked_add(one.max(other))?))
+            });
+            match sums {
+                Some((least, most)) => (reach.least, reach.most) = (least, most),
+                None => reach.is_known = false,
+            }
+            if hi - lo > 1 {
+                reach.step = divisor(reach.step, factor);
+            }
+        }
+        reach
+    }
+
+    fn is_apart(&self, other: &Self) -> Option<bool> {
+        if !self.is_known || !other.is_known || self.statics != other.statics {
+            return None;
+        }
+        if self.most < other.least || other.most < self.least {
+            return Some(true);
+        }
+        let step = divisor(self.step, other.step);
+        Some(step != 0 && self.least.checked_sub(other.least)? % step != 0)
+    }
+}
+
+fn divisor(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a.saturating_abs(), b.saturating_abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
