@@ -157,13 +157,13 @@ impl Admits for Bounds {
             let name = |index: &usize| self.statics.get(*index).map_or("", String::as_str);
             let message = match bound.terms[..] {
                 [(index, factor)] => {
-                    let (value, factor) = (values.get(index).copied().unwrap_or(0), i128::from(factor));
-                    let ends = [i128::from(bound.least), i128::from(bound.most)];
-                    let (least, most) = if factor > 0 {
-                        (div_ceil(ends[0], factor), ends[1].div_euclid(factor))
-                    } else {
-                        (div_ceil(-ends[1], -factor), (-ends[0]).div_euclid(-factor))
-                    };
+                    let value = values.get(index).copied().unwrap_or(0);
+                    let (mut least, mut most) = (bound.least, bound.most);
+                    if factor < 0 {
+                        (least, most) = (most.wrapping_neg(), least.wrapping_neg());
+                    }
+                    let size = factor.saturating_abs();
+                    let (least, most) = (floor(least.wrapping_neg(), size).wrapping_neg(), floor(most, size));
                     format!(
                         "@{} = {value} leaves axis {} of \"{node}\"; give it from {least} to {most}",
                         name(&index),
@@ -171,19 +171,15 @@ impl Admits for Bounds {
                     )
                 }
                 _ => {
-                    let all: Vec<_> = bound
-                        .terms
-                        .iter()
-                        .map(|(index, factor)| {
-                            format!("{factor} * @{} ({})", name(index), values.get(*index).copied().unwrap_or(0))
-                        })
-                        .collect();
+                    let mut all = String::new();
+                    for (index, factor) in &bound.terms {
+                        let plus = if all.is_empty() { "" } else { " + " };
+                        let value = values.get(*index).copied().unwrap_or(0);
+                        all.push_str(&format!("{plus}{factor} * @{} ({value})", name(index)));
+                    }
                     format!(
-                        "{} leaves axis {} of \"{node}\"; their sum must be from {} to {}",
-                        all.join(" + "),
-                        bound.axis,
-                        bound.least,
-                        bound.most
+                        "{all} leaves axis {} of \"{node}\"; their sum must be from {} to {}",
+                        bound.axis, bound.least, bound.most
                     )
                 }
             };
@@ -193,6 +189,8 @@ impl Admits for Bounds {
     }
 }
 
-fn div_ceil(a: i128, b: i128) -> i128 {
-    -(-a).div_euclid(b)
+/// The largest integer that times `b`, which is positive, is at most `a`.
+fn floor(a: i64, b: i64) -> i64 {
+    let quotient = a.checked_div(b).unwrap_or(0);
+    quotient - i64::from(quotient.wrapping_mul(b) > a)
 }

@@ -174,33 +174,30 @@ impl Affine {
     /// It in words, with `name` for those of its terms.
     pub(crate) fn show<'n>(&self, name: &dyn Fn(Term) -> &'n str) -> String {
         let mut text = String::new();
-        for &(term, factor) in &self.terms {
-            push_sign(&mut text, factor);
+        let parts = self.terms.iter().map(|&(term, factor)| (Some(term), factor));
+        for (term, factor) in parts.chain([(None, self.constant)]) {
+            if term.is_none() && factor == 0 && !text.is_empty() {
+                continue;
+            }
+            let is_first = text.is_empty();
+            text.push_str(match (is_first, factor < 0) {
+                (true, false) => "",
+                (true, true) => "-",
+                (false, false) => " + ",
+                (false, true) => " - ",
+            });
             let size = factor.unsigned_abs();
-            if size != 1 {
+            if term.is_none() || size != 1 {
                 text.push_str(&size.to_string());
-                text.push_str(" * ");
             }
-            if let Term::Static(_) = term {
-                text.push('@');
+            if let Some(term) = term {
+                text.push_str(if size == 1 { "" } else { " * " });
+                text.push_str(if matches!(term, Term::Static(_)) { "@" } else { "" });
+                text.push_str(name(term));
             }
-            text.push_str(name(term));
-        }
-        if self.constant != 0 || text.is_empty() {
-            push_sign(&mut text, self.constant);
-            text.push_str(&self.constant.unsigned_abs().to_string());
         }
         text
     }
-}
-
-fn push_sign(text: &mut String, number: i64) {
-    text.push_str(match (text.is_empty(), number < 0) {
-        (true, false) => "",
-        (true, true) => "-",
-        (false, false) => " + ",
-        (false, true) => " - ",
-    });
 }
 
 /// A position on an axis.

@@ -2,10 +2,7 @@
 
 use super::fault::{Checked, MEANING};
 use super::scope::{Belongs, Scope};
-use crate::notation::program::{IndexId, Position, Term};
-
-/// An index of a position, the size of its factor, and its last value counted from the first.
-type Digit = (IndexId, u64, u64);
+use crate::notation::program::{Affine, Position, Term};
 
 impl Scope<'_, '_> {
     /// Checks that the positions of `=` differ between any two points of the loops.
@@ -27,23 +24,8 @@ impl Scope<'_, '_> {
         while is_told {
             is_told = false;
             for position in positions {
-                let Position::Affine(affine) = position else { continue };
-                let mut digits: Vec<Digit> = Vec::new();
-                for &(term, factor) in &affine.terms {
-                    if let Term::Index(index) = term
-                        && let Some(last) = open[index]
-                    {
-                        let size = factor.unsigned_abs();
-                        let mut place = digits.len();
-                        while place > 0 && digits[place - 1].1 >= size {
-                            place -= 1;
-                        }
-                        digits.insert(place, (index, size, last));
-                    }
-                }
-                for index in told(&digits) {
-                    open[index] = None;
-                    is_told = true;
+                if let Position::Affine(affine) = position {
+                    is_told |= tell(affine, &mut open);
                 }
             }
         }
@@ -70,28 +52,51 @@ impl Scope<'_, '_> {
     }
 }
 
-/// Which of the digits, whose factors grow, their sum tells.
-fn told(digits: &[Digit]) -> Vec<IndexId> {
-    let mut told = Vec::new();
-    if let &[(a, factor_a, last_a), (b, factor_b, last_b)] = digits {
-        // Two terms meet where one index steps by the other's factor, and the other back: both steps must be in range.
-        let divisor = gcd(factor_a, factor_b);
-        if factor_b / divisor > last_a || factor_a / divisor > last_b {
-            told.extend([a, b]);
+/// Takes the indices that a position tells out of the open ones; whether there are any.
+fn tell(affine: &Affine, open: &mut [Option<u64>]) -> bool {
+    let mut is_told = false;
+    // A term whose factor is no larger than all that the smaller ones reach is not told, nor are those.
+    let mut untold = 0;
+    for &(term, factor) in &affine.terms {
+        let (mut others, mut reach) = (0, 0u64);
+        let mut is_apart = false;
+        let (size, Some(last)) = (factor.unsigned_abs(), last_of(term, open)) else { continue };
+        for &(other, factor) in &affine.terms {
+            let (other_size, Some(other_last)) = (factor.unsigned_abs(), last_of(other, open)) else { continue };
+            if other == term {
+                continue;
+            }
+            others += 1;
+            if other_size <= size {
+                reach = reach.saturating_add(other_size.saturating_mul(other_last));
+            }
+            // Two terms meet where one index steps by the other's factor, and the other back: both steps must be in range.
+            let divisor = gcd(size, other_size);
+            is_apart = other_size / divisor > last || size / divisor > other_last;
         }
-        return told;
-    }
-    // A factor larger than all that the smaller ones reach tells its index.
-    let mut reach = 0u64;
-    for &(index, factor, last) in digits {
-        if factor <= reach {
-            told.clear();
-        } else {
-            told.push(index);
+        let is_untold = if others == 1 { !is_apart } else { size <= reach };
+        if is_untold {
+            untold = untold.max(size);
         }
-        reach = reach.saturating_add(factor.saturating_mul(last));
     }
-    told
+    for &(term, factor) in &affine.terms {
+        if let Term::Index(index) = term
+            && open[index].is_some()
+            && factor.unsigned_abs() > untold
+        {
+            open[index] = None;
+            is_told = true;
+        }
+    }
+    is_told
+}
+
+/// The last value of an index that is open.
+fn last_of(term: Term, open: &[Option<u64>]) -> Option<u64> {
+    match term {
+        Term::Index(index) => open[index],
+        Term::Static(_) => None,
+    }
 }
 
 fn gcd(mut a: u64, mut b: u64) -> u64 {

@@ -152,12 +152,20 @@ impl Scope<'_, '_> {
                 BinaryOp::Rem if b == 0 => Some(0),
                 BinaryOp::Rem => a.checked_rem(b),
                 BinaryOp::Pow => power(a, b),
-                BinaryOp::Shl => Some(from_bits(bits(a, 0)? << (b & 31), ty)),
-                BinaryOp::Shr if ty == Ty::U32 => Some(i64::from(bits(a, 0)? >> (b & 31))),
-                BinaryOp::Shr => Some(i64::from(bits(a, 0)?.cast_signed() >> (b & 31))),
-                BinaryOp::BitAnd => Some(from_bits(bits(a, 0)? & bits(b, 1)?, ty)),
-                BinaryOp::BitXor => Some(from_bits(bits(a, 0)? ^ bits(b, 1)?, ty)),
-                BinaryOp::BitOr => Some(from_bits(bits(a, 0)? | bits(b, 1)?, ty)),
+                BinaryOp::Shl | BinaryOp::Shr | BinaryOp::BitAnd | BinaryOp::BitXor | BinaryOp::BitOr => {
+                    let x = bits(a, 0)?;
+                    let is_shift = matches!(op, BinaryOp::Shl | BinaryOp::Shr);
+                    let y = if is_shift { b as u32 & 31 } else { bits(b, 1)? };
+                    let bits = match op {
+                        BinaryOp::BitAnd => x & y,
+                        BinaryOp::BitXor => x ^ y,
+                        BinaryOp::BitOr => x | y,
+                        BinaryOp::Shl => x << y,
+                        _ if ty == Ty::U32 => x >> y,
+                        _ => (x.cast_signed() >> y).cast_unsigned(),
+                    };
+                    Some(from_bits(bits, ty))
+                }
                 BinaryOp::Lt => Some(i64::from(a < b)),
                 BinaryOp::Le => Some(i64::from(a <= b)),
                 BinaryOp::Gt => Some(i64::from(a > b)),

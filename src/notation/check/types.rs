@@ -95,7 +95,10 @@ impl<'a> Scope<'_, 'a> {
     }
 
     pub(super) fn pop(&mut self) -> Typed {
-        self.values.pop().unwrap_or(NOTHING)
+        match self.values.pop() {
+            Some(value) => value,
+            None => NOTHING,
+        }
     }
 
     pub(super) fn pop_boxed(&mut self) -> Box<Typed> {
@@ -447,10 +450,10 @@ impl<'a> Scope<'_, 'a> {
 
     /// Gives literals, and choices between such, the type of a dtype.
     fn decide(&mut self, place: usize, expr: &Expr, dtype: DType) -> Checked<()> {
-        let mut value = std::mem::replace(&mut self.values[place], NOTHING);
-        self.decide_in(&mut value, expr, dtype)?;
-        self.values[place] = value;
-        Ok(())
+        let mut values = std::mem::take(&mut self.values);
+        let decided = self.decide_in(&mut values[place], expr, dtype);
+        self.values = values;
+        decided
     }
 
     fn decide_in(&self, value: &mut Typed, expr: &Expr, dtype: DType) -> Checked<()> {

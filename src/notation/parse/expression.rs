@@ -176,11 +176,11 @@ impl Parser<'_> {
         let which = usize::from(which);
         self.at += 1;
         let expr = match kind {
-            Kind::Free => self.named(span)?,
-            Kind::Reduce => self.reduction(ReduceOp::ALL[which])?,
+            Kind::Free => return self.named(span),
+            Kind::Reduce => return self.reduction(ReduceOp::ALL[which], span),
             Kind::Function => match Function::ALL[which] {
-                Function::Max if self.peek() == Kind::BracketOpen => self.reduction(ReduceOp::Max)?,
-                Function::Min if self.peek() == Kind::BracketOpen => self.reduction(ReduceOp::Min)?,
+                Function::Max if self.peek() == Kind::BracketOpen => return self.reduction(ReduceOp::Max, span),
+                Function::Min if self.peek() == Kind::BracketOpen => return self.reduction(ReduceOp::Min, span),
                 function => ExprKind::Call(function, self.arguments(span, function.arity())?),
             },
             _ => {
@@ -206,12 +206,12 @@ impl Parser<'_> {
     }
 
     /// `i`, `x[i]`
-    fn named(&mut self, span: Span) -> Parsed<ExprKind> {
+    fn named(&mut self, span: Span) -> Parsed<Box<Expr>> {
         let text = self.text_of(span);
         match self.peek() {
             Kind::BracketOpen => {
                 let positions = self.positions()?;
-                Ok(ExprKind::Access { name: Name { text: text.to_owned(), span }, positions })
+                self.above(ExprKind::Access { name: Name { text: text.to_owned(), span }, positions }, span.start)
             }
             Kind::ParenOpen => {
                 let remedy = function_remedy(text);
@@ -222,12 +222,12 @@ impl Parser<'_> {
             }
             _ => {
                 self.height = 0;
-                Ok(ExprKind::Name(text.to_owned()))
+                self.above(ExprKind::Name(text.to_owned()), span.start)
             }
         }
     }
 
-    fn reduction(&mut self, op: ReduceOp) -> Parsed<ExprKind> {
+    fn reduction(&mut self, op: ReduceOp, start: Span) -> Parsed<Box<Expr>> {
         let name = op.name();
         let open = self.token().span.start;
         if !self.eat(Kind::BracketOpen) {
@@ -259,7 +259,7 @@ impl Parser<'_> {
         }
         let body = self.expression()?;
         self.close_list(open, Kind::ParenClose, "")?;
-        Ok(ExprKind::Reduce { op, indices, body })
+        self.above(ExprKind::Reduce { op, indices, body }, start.start)
     }
 
     /// `(...)` behind the word of a function that takes so many.
