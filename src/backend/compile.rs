@@ -13,6 +13,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::node::TensorNode;
 #[cfg(feature = "notation")]
 use crate::notation::spec::ProgramSpec;
+#[cfg(feature = "notation")]
+use crate::schedule::{self, explain::tensors};
 use crate::wgsl::check::check;
 use crate::wgsl::spec::KernelSpec;
 
@@ -122,6 +124,31 @@ impl<D: Driver> Code<D> {
     /// The kernels, in the order in which they run.
     pub fn specs(&self) -> impl Iterator<Item = &KernelSpec> {
         self.inner.parts.specs.iter().map(|spec| &**spec)
+    }
+
+    /// What became of each tensor, and what each kernel does: a line for each. How the tensors are bound is known of a
+    /// routine, [`Routine::explain`].
+    ///
+    /// [`Routine::explain`]: crate::backend::routine::Routine::explain
+    pub fn explain(&self) -> String {
+        let count = self.kernel_count();
+        let mut text = format!("\"{}\": {count} kernel{}", self.name(), if count == 1 { "" } else { "s" });
+        #[cfg(feature = "notation")]
+        if let Some(nest) = self.specs().find_map(|spec| spec.nest.as_ref()) {
+            text.push_str(&tensors(&nest.loops));
+        }
+        for spec in self.specs() {
+            let [x, y, z] = spec.grid;
+            text.push_str(&format!("\nkernel \"{}\": {x} x {y} x {z} workgroups", spec.name));
+            #[cfg(feature = "notation")]
+            if let Some(of) = &spec.nest
+                && let Some(nest) = of.loops.nests.get(of.nest)
+            {
+                text.push_str("; ");
+                text.push_str(&schedule::explain::nest(&of.loops, nest));
+            }
+        }
+        text
     }
 
     /// The names of the integers that each run gives, in order.

@@ -32,6 +32,7 @@ impl<D: Driver> Device<D> {
         let named = |error: Error| error.context(format_args!("compile \"{}\"", spec.name));
         let program = checked(&spec).map_err(named)?;
         let nodes = nodes_of(&program, &spec);
+        check_apart(&program, &nodes).map_err(named)?;
         let mut loops = lower(&program);
         if !spec.is_plain {
             optimise(&mut loops);
@@ -141,6 +142,38 @@ fn nodes_of(program: &Program, spec: &ProgramSpec) -> Vec<TensorNode> {
             given(&node.name).unwrap_or_else(|| TensorNode::new(node.name.clone(), node.dtype, node.shape.clone()))
         })
         .collect()
+}
+
+/// Refuses nodes that lie on the same bytes where one of them is written: statements mean what they say only of nodes
+/// that are apart.
+fn check_apart(program: &Program, nodes: &[TensorNode]) -> Result<()> {
+    for statement in &program.statements {
+        let written = &nodes[statement.target];
+        let Some(other) = nodes.iter().enumerate().find(|(at, node)| *at != statement.target && meet(node, written))
+        else {
+            continue;
+        };
+        let (name, other) = (&program.nodes[statement.target].name, &program.nodes[other.0].name);
+        let message = format!(
+            "\"{name}\" is written, and \"{other}\" lies on the same bytes; use one name for them, or copy \"{other}\" first"
+        );
+        return Err(Error::new(ErrorKind::KernelInterface, message));
+    }
+    Ok(())
+}
+
+/// Whether two nodes have bytes in common.
+fn meet(one: &TensorNode, other: &TensorNode) -> bool {
+    let range = |node: &TensorNode| {
+        let (mut start, mut node_or_base) = (0u64, node);
+        while let Some((base, first)) = node_or_base.base() {
+            start = start.saturating_add(first.saturating_mul(base.dtype().size_bytes()));
+            node_or_base = base;
+        }
+        (start, start.saturating_add(node.size_bytes()))
+    };
+    let ((start, end), (first, last)) = (range(one), range(other));
+    one.root() == other.root() && start < last && first < end
 }
 
 impl Admits for Bounds {

@@ -225,13 +225,8 @@ impl<D: Driver> Routine<D> {
             device.check_merge_buffer(node)?;
         }
         let event = match work {
-            Work::Kernels { linked, .. } => {
-                let mut last = None;
-                for linked in linked {
-                    last = Some(D::run(device.runner(), linked, statics)?);
-                }
-                last.unwrap_or_else(|| D::all_work(device.runner()))
-            }
+            Work::Kernels { linked, .. } if linked.is_empty() => D::all_work(device.runner()),
+            Work::Kernels { linked, .. } => D::run(device.runner(), linked.iter(), statics)?,
             Work::Copy { source, from, to, len_bytes, merged } => {
                 source.check_live()?;
                 let event = if source.device() == device {

@@ -134,8 +134,12 @@ pub trait Driver: Sized + Debug + 'static {
     ) -> impl Future<Output = Result<Self::Linked>>;
     /// How a linked kernel binds its memory, and why.
     fn explain(linked: &Self::Linked) -> String;
-    /// Records one run.
-    fn run(runner: &Arc<Self::Runner>, linked: &Self::Linked, statics: &[i32]) -> Result<Self::Event>;
+    /// Records one run of kernels, one after the other, with nothing else in between.
+    fn run<'l>(
+        runner: &Arc<Self::Runner>,
+        linked: impl Iterator<Item = &'l Self::Linked>,
+        statics: &[i32],
+    ) -> Result<Self::Event>;
 
     /// The event of everything recorded so far.
     fn all_work(runner: &Arc<Self::Runner>) -> Self::Event;

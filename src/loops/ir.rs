@@ -31,6 +31,8 @@ pub struct Buffer {
     pub shape: Vec<u32>,
     /// What it is.
     pub kind: BufferKind,
+    /// Why a temporary is where it is, for reports.
+    pub note: &'static str,
 }
 
 /// A program as loops.

@@ -21,6 +21,7 @@ pub fn lower(program: &Program) -> Loops {
             Origin::Created if !node.is_output => BufferKind::Temporary,
             _ => BufferKind::Node(index),
         },
+        note: "",
     });
     let mut lowering = Lowering {
         loops: Loops {
@@ -52,7 +53,13 @@ impl Lowering {
 
     /// A buffer for what a statement computes aside.
     fn temporary(&mut self, name: String, dtype: DType, shape: Vec<u32>) -> BufferIndex {
-        self.loops.buffers.push(Buffer { name, dtype, shape, kind: BufferKind::Temporary });
+        self.loops.buffers.push(Buffer {
+            name,
+            dtype,
+            shape,
+            kind: BufferKind::Temporary,
+            note: "its statement computes aside",
+        });
         self.loops.buffers.len() - 1
     }
 

@@ -1,5 +1,7 @@
 //! How the points of a nest are spread over the device. A pure choice, made before any text.
 
+pub mod explain;
+
 use crate::loops::ir::{Nest, Stage};
 use crate::notation::program::{IndexId, LoopIndex};
 

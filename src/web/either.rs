@@ -343,12 +343,23 @@ impl Driver for Either {
         }
     }
 
-    fn run(runner: &Arc<EitherRunner>, linked: &Linked, statics: &[i32]) -> Result<EitherEvent> {
-        match (&**runner, linked) {
-            (Of::Gpu(own), Of::Gpu(linked)) => Ok(EitherEvent::new(runner, &Gpu::run(own, linked, statics)?)),
-            (Of::Host(own), Of::Host(linked)) => Ok(EitherEvent::new(runner, &Host::run(own, linked, statics)?)),
-            _ => Err(two_drivers()),
-        }
+    fn run<'l>(
+        runner: &Arc<EitherRunner>,
+        linked: impl Iterator<Item = &'l Linked>,
+        statics: &[i32],
+    ) -> Result<EitherEvent> {
+        // Only kernels of the device's own driver are linked on it.
+        Ok(match &**runner {
+            Of::Gpu(own) => {
+                let linked = linked.filter_map(|linked| if let Of::Gpu(linked) = linked { Some(linked) } else { None });
+                EitherEvent::new(runner, &Gpu::run(own, linked, statics)?)
+            }
+            Of::Host(own) => {
+                let linked =
+                    linked.filter_map(|linked| if let Of::Host(linked) = linked { Some(linked) } else { None });
+                EitherEvent::new(runner, &Host::run(own, linked, statics)?)
+            }
+        })
     }
 
     fn all_work(runner: &Arc<EitherRunner>) -> EitherEvent {

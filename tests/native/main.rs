@@ -21,6 +21,7 @@ mod cycles;
 mod deps;
 mod emitted;
 mod errors;
+mod explain;
 mod fuzz;
 mod layering;
 mod loss;

@@ -94,3 +94,50 @@ fn temporaries_without_elements_may_be_read() {
         want
     );
 }
+
+/// Two threads run one routine of two kernels at the same time: what is in scratch between the kernels is each run's own.
+fn two_threads<D: Driver>(device: &Device<D>)
+where
+    wgslab::Routine<D>: Sync,
+{
+    let (x, y) = (floats("x", &[64, 3]), floats("y", &[2, 64, 3]));
+    let values: Vec<f32> = (0..192).map(|at| at as f32).collect();
+    let loaded = Context::root(device).init_from_host(&x, &values).unwrap().init_from_host(&y, &[0.0; 384]).unwrap();
+    let text = "s[i] +=! x[i, j] * f32(@k)\ny[@k, i, j] = x[i, j] + s[i]";
+    let code = pollster::block_on(device.compile(ProgramSpec::new("p", text).node(&x).node(&y))).unwrap();
+    assert_eq!(code.specs().count(), 2, "{}", code.explain());
+    let routine = pollster::block_on(loaded.link(&code)).unwrap();
+    std::thread::scope(|scope| {
+        for k in 0..2 {
+            let routine = &routine;
+            scope.spawn(move || (0..300).for_each(|_| drop(routine.run_values(&[k]).unwrap())));
+        }
+    });
+    let got: Vec<f32> = pollster::block_on(routine.context().to_host(&y)).unwrap();
+    for (at, got) in got.iter().enumerate() {
+        let (k, i) = (at / 192, at % 192 / 3);
+        let sum: f32 = values[3 * i..3 * i + 3].iter().sum();
+        assert_eq!(*got, values[at % 192] + sum * k as f32, "element {at}");
+    }
+}
+
+#[test]
+fn kernels_of_one_run_are_recorded_together() {
+    two_threads(&host::open(host::OpenOptions::default()).unwrap());
+    two_threads(&open());
+}
+
+#[test]
+fn nodes_on_the_same_bytes_are_refused_where_one_is_written() {
+    let device = host::open(host::OpenOptions::default()).unwrap();
+    let x = floats("x", &[8]);
+    let (low, high) = (TensorNode::view("low", &x, 0, [4]), TensorNode::view("high", &x, 4, [4]));
+    let compile = |text: &str, nodes: &[&TensorNode]| {
+        let spec = nodes.iter().fold(ProgramSpec::new("p", text), |spec, node| spec.node(node));
+        pollster::block_on(device.compile(spec)).map(drop).map_err(|error| error.to_string())
+    };
+    let message = "compile \"p\": \"low\" is written, and \"x\" lies on the same bytes; use one name for them, or copy \"x\" first";
+    assert_eq!(compile("low[i] = x[i + 4] + 1", &[&low, &x]), Err(message.to_owned()));
+    assert_eq!(compile("low[i] = high[i] + 1", &[&low, &high]), Ok(()));
+    assert_eq!(compile("y[i] = low[i] + x[i + 4]", &[&low, &x]), Ok(()), "read only");
+}

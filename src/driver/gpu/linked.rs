@@ -172,17 +172,32 @@ impl GpuRunner {
     }
 
     /// Records one run. The hot path: after the first run no allocation, no look-up by name, no new GPU object.
-    pub(super) fn run(self: &Arc<Self>, linked: &GpuLinked, statics: &[i32]) -> Result<GpuEvent> {
+    pub(super) fn run<'l>(
+        self: &Arc<Self>,
+        linked: impl Iterator<Item = &'l GpuLinked>,
+        statics: &[i32],
+    ) -> Result<GpuEvent> {
         let mut state = self.begin()?;
+        for linked in linked {
+            // A batch that is full goes in the middle of a run: nobody else records meanwhile.
+            if state.is_full() {
+                self.flush_state(&mut state)?;
+            }
+            self.run_one(&mut state, linked, statics)?;
+        }
+        state.advance();
+        self.recorded(state)
+    }
+
+    fn run_one(&self, state: &mut State, linked: &GpuLinked, statics: &[i32]) -> Result<()> {
         let mut resolved = linked.resolved();
         if resolved.placed.generation != state.generation {
-            self.resolve_again(&mut state, linked, &mut resolved)?;
+            self.resolve_again(state, linked, &mut resolved)?;
         }
         if linked.kernel.spec.grid.contains(&0) {
-            state.advance();
-            return self.recorded(state);
+            return Ok(());
         }
-        let params_offset = self.block(&mut state, &mut resolved, linked, statics)?;
+        let params_offset = self.block(state, &mut resolved, linked, statics)?;
         let dispatch = Dispatch {
             pipeline: resolved.pipeline.clone(),
             heaps: resolved.heaps.clone(),
@@ -191,9 +206,7 @@ impl GpuRunner {
             grid: linked.kernel.spec.grid,
         };
         state.push_dispatch(dispatch, resolved.placed.plan.heaps.iter().map(|&heap| HeapId(heap)));
-        drop(resolved);
-        state.advance();
-        self.recorded(state)
+        Ok(())
     }
 
     fn resolve_again(&self, state: &mut State, linked: &GpuLinked, resolved: &mut Resolved) -> Result<()> {

@@ -177,7 +177,11 @@ impl Driver for Gpu {
         linked.explain()
     }
 
-    fn run(runner: &Arc<GpuRunner>, linked: &linked::GpuLinked, statics: &[i32]) -> Result<GpuEvent> {
+    fn run<'l>(
+        runner: &Arc<GpuRunner>,
+        linked: impl Iterator<Item = &'l linked::GpuLinked>,
+        statics: &[i32],
+    ) -> Result<GpuEvent> {
         runner.run(linked, statics)
     }
 

@@ -332,7 +332,7 @@ impl Drop for GpuRunner {
 }
 
 impl State {
-    fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.tasks.len() >= MAX_TASKS || self.units >= self.max_units || self.direct_bytes >= MAX_DIRECT_BYTES
     }
 

@@ -343,20 +343,28 @@ impl Driver for Host {
         linked.explain()
     }
 
-    fn run(runner: &Arc<HostRunner>, linked: &HostLinked, statics: &[i32]) -> Result<HostEvent> {
-        #[cfg(feature = "notation")]
-        if linked.run_nest(&mut runner.begin()?.pools, statics)? {
-            return runner.task(|state| {
+    fn run<'l>(
+        runner: &Arc<HostRunner>,
+        linked: impl Iterator<Item = &'l HostLinked>,
+        statics: &[i32],
+    ) -> Result<HostEvent> {
+        let mut state = runner.begin()?;
+        for linked in linked {
+            #[cfg(feature = "notation")]
+            if linked.run_nest(&mut state.pools, statics)? {
                 state.stats.dispatches += 1;
-                Ok(())
-            });
-        }
-        let mut memory = linked.copies(&runner.begin()?.pools)?;
-        linked.call(&mut memory, statics)?;
-        runner.task(|state| {
+                continue;
+            }
+            // A twin may look at its own device.
+            let mut memory = linked.copies(&state.pools)?;
+            drop(state);
+            linked.call(&mut memory, statics)?;
+            state = runner.begin()?;
+            linked.keep(&mut state.pools, memory)?;
             state.stats.dispatches += 1;
-            linked.keep(&mut state.pools, memory)
-        })
+        }
+        state.seq += 1;
+        Ok(HostEvent { seq: state.seq })
     }
 
     fn all_work(runner: &Arc<HostRunner>) -> HostEvent {

@@ -6,7 +6,7 @@ use crate::loops::ir::{Nest, Stage};
 use crate::notation::ast::{BinaryOp, Function};
 use crate::notation::program::{Expr, ExprKind, IndexId, Load, LoopIndex, Position};
 
-/// A load, or a store.
+/// A load.
 pub const ACCESS: u64 = 4;
 /// A division, a conversion to or from a float of 16 bits.
 const SLOW: u64 = 4;
@@ -25,11 +25,11 @@ pub fn points(indices: &[LoopIndex], over: &[IndexId]) -> u64 {
     over.iter().fold(1, |product, index| product.saturating_mul(count(&indices[*index])))
 }
 
-/// What computing an expression once costs, and how many parts it has; both saturate.
-pub fn cost(expr: &Expr, indices: &[LoopIndex]) -> (u64, u64) {
+/// What computing an expression once costs, where an access costs so much, and how many parts it has; both saturate.
+pub fn cost(expr: &Expr, indices: &[LoopIndex], access: u64) -> (u64, u64) {
     let (own, mut times) = match &expr.kind {
         ExprKind::Const(_) | ExprKind::Index(_) | ExprKind::Static(_) | ExprKind::Stage(_) => (0, 1),
-        ExprKind::Load(_) => (ACCESS, 1),
+        ExprKind::Load(_) => (access, 1),
         ExprKind::Binary(BinaryOp::Div | BinaryOp::Rem, ..) => (SLOW, 1),
         ExprKind::Binary(BinaryOp::Pow, ..) => (FUNCTION, 1),
         ExprKind::Cast(DType::F16 | DType::BF16, _) => (SLOW, 1),
@@ -43,7 +43,7 @@ pub fn cost(expr: &Expr, indices: &[LoopIndex]) -> (u64, u64) {
     };
     let (mut inner, mut parts) = (0u64, 1u64);
     each_child(expr, &mut |child| {
-        let (cost, size) = cost(child, indices);
+        let (cost, size) = cost(child, indices, access);
         inner = inner.saturating_add(cost);
         parts = parts.saturating_add(size);
     });
@@ -114,18 +114,18 @@ pub fn depth(expr: &Expr) -> u32 {
 
 /// How many parts the expressions of a nest have together, and how deep the deepest is.
 pub fn size(nest: &Nest) -> (u64, u32) {
-    nest.exprs().fold((0, 0), |(parts, deepest), expr| (parts + cost(expr, &nest.indices).1, deepest.max(depth(expr))))
+    nest.exprs()
+        .fold((0, 0), |(parts, deepest), expr| (parts + cost(expr, &nest.indices, 0).1, deepest.max(depth(expr))))
 }
 
-/// What a nest computes at all its points.
-pub fn work(nest: &Nest) -> u64 {
+/// The operations of a nest at all its points.
+pub fn operations(nest: &Nest) -> u64 {
     let of_stage = |stage: &Stage| {
-        let (own, _) = cost(&stage.value, &nest.indices);
-        let value = match &stage.fold {
+        let (own, _) = cost(&stage.value, &nest.indices, 0);
+        match &stage.fold {
             Some(fold) => points(&nest.indices, &fold.over).saturating_mul(own.saturating_add(1)),
             None => own,
-        };
-        value.saturating_add(stage.store.as_ref().map_or(0, |_| ACCESS))
+        }
     };
     let point = nest.stages.iter().map(of_stage).fold(0, u64::saturating_add);
     points(&nest.indices, &nest.free).saturating_mul(point)

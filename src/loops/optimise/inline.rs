@@ -1,18 +1,21 @@
 //! Temporaries that are computed where they are read.
 //!
-//! The rule, in units of `cost`: computing an element anew is taken for cheap up to [`CHEAP`], however often it is done; up to
-//! [`MODERATE`] where a reader needs no more elements than there are, so that it is done once for each reader; and at any
-//! price where there is one such reader. What is computed less than [`SMALL_WORK`] altogether is less than a kernel costs.
+//! The rule, in units of `cost`: computing an element anew is taken for cheap up to [`CHEAP`], however often it is done, and up
+//! to [`BROADCAST`] in a nest without a reduction, which waits for memory; up to [`MODERATE`] where a reader needs no more
+//! elements than there are, so that it is done once for each reader; and at any price where there is one such reader. What is
+//! computed less than [`SMALL_WORK`] altogether is less than a kernel costs.
 
 use crate::dtype::DType;
-use crate::loops::ir::{BufferIndex, BufferKind, Loops, Nest};
-use crate::loops::optimise::cost::{cost, each_child, points, size};
+use crate::loops::ir::{BufferIndex, BufferKind, Loops, Nest, Stage};
+use crate::loops::optimise::cost::{ACCESS, cost, each_child, points, size};
 use crate::loops::optimise::rewrite::{IndexMap, each_part, index, map_expr};
 use crate::loops::optimise::{MOST_DEPTH, MOST_PARTS, is_sound, whole};
 use crate::notation::program::{Affine, Expr, ExprKind, IndexId, Load, Position, Ty};
 
 /// Two loads and four operations, or one load and eight.
 const CHEAP: u64 = 12;
+/// A load or two and a function or two.
+const BROADCAST: u64 = 24;
 /// A few loads and functions.
 const MODERATE: u64 = 48;
 /// What a small device does in the time that a kernel costs.
@@ -22,10 +25,18 @@ const SMALL_WORK: u64 = 1 << 16;
 pub fn inline(loops: &mut Loops) {
     let mut at = 0;
     while at < loops.nests.len() {
-        if try_inline(loops, at) {
-            loops.nests.remove(at);
-        } else {
-            at += 1;
+        let (target, note) = match try_inline(loops, at) {
+            Ok(target) => {
+                loops.nests.remove(at);
+                (target, "computed where it is read")
+            }
+            Err(why) => {
+                at += 1;
+                why
+            }
+        };
+        if let Some(target) = target {
+            loops.buffers[target].note = note;
         }
     }
 }
@@ -40,20 +51,32 @@ struct Maker<'a> {
     axes: Vec<Option<IndexId>>,
 }
 
+/// A temporary that is not inlined, and why.
+type Kept = (Option<BufferIndex>, &'static str);
+
 impl<'a> Maker<'a> {
-    fn of(loops: &'a Loops, at: usize) -> Option<Self> {
+    fn of(loops: &'a Loops, at: usize) -> Result<Self, Kept> {
         let nest = &loops.nests[at];
-        let [stage] = &nest.stages[..] else { return None };
-        let (None, Some(store)) = (&stage.fold, &stage.store) else { return None };
+        let ([Stage { value, fold, store: Some(store) }], true) =
+            (&nest.stages[..], nest.stores().all(|s| s.atomic.is_none()))
+        else {
+            return Err((nest.stores().next().map(|store| store.target), "several points accumulate onto an element"));
+        };
+        let kept = |why| Err((Some(store.target), why));
         let buffer = &loops.buffers[store.target];
         let others = || loops.nests.iter().enumerate().filter(|(other, _)| *other != at);
         let is_alone =
             !others().any(|(other, nest)| nest.writes(store.target) || other < at && nest.reads(store.target));
-        if buffer.kind != BufferKind::Temporary || store.atomic.is_some() || !is_alone {
-            return None;
+        if buffer.kind != BufferKind::Temporary {
+            return Err((None, ""));
         }
-        let axes = whole(loops, nest, &store.positions, store.target)?;
-        Some(Self { nest, target: store.target, dtype: buffer.dtype, value: &stage.value, axes })
+        if fold.is_some() {
+            return kept("a reduction");
+        }
+        let Some(axes) = whole(loops, nest, &store.positions, store.target).filter(|_| is_alone) else {
+            return kept("it is set in parts");
+        };
+        Ok(Self { nest, target: store.target, dtype: buffer.dtype, value, axes })
     }
 
     /// The value at those positions, in a nest that has `indices` more.
@@ -89,27 +112,34 @@ pub fn rounded(value: Expr, dtype: DType) -> Expr {
     Expr { kind: ExprKind::Cast(dtype, Box::new(value)), ty: Ty::of(dtype) }
 }
 
-/// Puts the value of the nest at `at` in place of what reads it; true if nothing reads it any more.
-fn try_inline(loops: &mut Loops, at: usize) -> bool {
-    let Some(maker) = Maker::of(loops, at) else { return false };
-    let readers: Vec<usize> =
-        (at + 1..loops.nests.len()).filter(|&nest| loops.nests[nest].reads(maker.target)).collect();
+/// Puts the value of the nest at `at` in place of what reads it. Gives its target if nothing reads it any more.
+fn try_inline(loops: &mut Loops, at: usize) -> Result<Option<BufferIndex>, Kept> {
+    let maker = Maker::of(loops, at)?;
+    let target = maker.target;
+    let readers: Vec<usize> = (at + 1..loops.nests.len()).filter(|&nest| loops.nests[nest].reads(target)).collect();
     let elements = points(&maker.nest.indices, &maker.nest.free);
-    let (price, _) = cost(maker.value, &maker.nest.indices);
+    let (price, _) = cost(maker.value, &maker.nest.indices, ACCESS);
     let mut changed: Vec<(usize, Nest, bool)> = Vec::new();
+    let mut why = "";
     for &reader in &readers {
         let nest = &loops.nests[reader];
-        let times = evaluations(nest, maker.target);
+        let times = evaluations(nest, target);
         let is_once = times <= elements;
+        let folds = nest.stages.iter().any(|stage| stage.fold.is_some());
         let is_worth = price <= CHEAP
+            || !folds && price <= BROADCAST
             || is_once && (price <= MODERATE || readers.len() == 1)
             || times.saturating_mul(price) <= SMALL_WORK;
         let between = &loops.nests[at + 1..reader];
         let may_move = !between.iter().any(|other| other.stores().any(|store| maker.nest.reads(store.target)));
-        let inlined = (is_worth && may_move).then(|| inlined(nest, &maker)).flatten();
-        if let Some(inlined) = inlined {
-            let folds = nest.stages.iter().any(|stage| stage.fold.is_some());
+        if !is_worth {
+            why = "computing it costs more than reading it";
+        } else if !may_move {
+            why = "what it is made of is written before it is read";
+        } else if let Some(inlined) = inlined(nest, &maker) {
             changed.push((reader, inlined, is_once && folds));
+        } else {
+            why = "it is gathered, padded, or read where its node is written";
         }
     }
     let is_gone = changed.len() == readers.len();
@@ -119,7 +149,7 @@ fn try_inline(loops: &mut Loops, at: usize) -> bool {
             loops.nests[reader] = nest;
         }
     }
-    is_gone
+    if is_gone { Ok(Some(target)) } else { Err((Some(target), why)) }
 }
 
 /// The reader with the value in place of each load.
@@ -156,31 +186,34 @@ fn inlined(reader: &Nest, maker: &Maker<'_>) -> Option<Nest> {
     (is_done && parts <= MOST_PARTS && depth <= MOST_DEPTH && is_sound(&nest)).then_some(nest)
 }
 
-/// How often a nest reads a buffer.
+/// How many elements of a buffer a nest reads, each place where it stands once: what is read twice is computed once.
 fn evaluations(nest: &Nest, buffer: BufferIndex) -> u64 {
-    fn within(expr: &Expr, times: u64, nest: &Nest, buffer: BufferIndex, sum: &mut u64) {
+    type Seen<'e> = Vec<(&'e [Position], u64)>;
+    fn within<'e>(expr: &'e Expr, times: u64, nest: &Nest, buffer: BufferIndex, seen: &mut Seen<'e>) {
         let times = match &expr.kind {
             ExprKind::Reduce { indices, .. } => times.saturating_mul(points(&nest.indices, indices)),
-            ExprKind::Load(Load { node, .. }) if *node == buffer => {
-                *sum = sum.saturating_add(times);
+            ExprKind::Load(Load { node, positions, .. }) if *node == buffer => {
+                if !seen.contains(&(positions, times)) {
+                    seen.push((positions, times));
+                }
                 times
             }
             _ => times,
         };
-        each_child(expr, &mut |child| within(child, times, nest, buffer, sum));
+        each_child(expr, &mut |child| within(child, times, nest, buffer, seen));
     }
-    let (mut sum, free) = (0, points(&nest.indices, &nest.free));
+    let (mut seen, free) = (Seen::new(), points(&nest.indices, &nest.free));
     for stage in &nest.stages {
         let over = stage.fold.as_ref().map_or(1, |fold| points(&nest.indices, &fold.over));
-        within(&stage.value, free.saturating_mul(over), nest, buffer, &mut sum);
+        within(&stage.value, free.saturating_mul(over), nest, buffer, &mut seen);
         let positions = stage.store.iter().flat_map(|store| &store.positions);
         let computed = positions.filter_map(|position| match position {
             Position::Computed(expr) => Some(expr),
             Position::Affine(_) => None,
         });
         for expr in stage.fold.iter().map(|fold| &fold.start).chain(computed) {
-            within(expr, free, nest, buffer, &mut sum);
+            within(expr, free, nest, buffer, &mut seen);
         }
     }
-    sum
+    seen.iter().fold(0, |sum, (_, times)| sum.saturating_add(*times))
 }

@@ -23,6 +23,11 @@ pub fn merge(loops: &mut Loops) {
             later += 1;
             continue;
         };
+        for store in loops.nests[earlier].stores() {
+            if !nest.writes(store.target) {
+                loops.buffers[store.target].note = "handed on within a kernel";
+            }
+        }
         loops.nests[at] = nest;
         loops.nests.remove(earlier + later - at);
         // It may merge with what is before it now, and with what is behind it.

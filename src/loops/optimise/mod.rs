@@ -20,7 +20,7 @@ mod tests;
 use crate::loops::ir::{BufferIndex, BufferKind, Loops, Nest};
 use crate::notation::program::{Position, Term};
 
-pub use cost::work;
+pub use cost::operations;
 
 /// Parts of the expressions of a nest, at most: they are compiled each time a program is.
 const MOST_PARTS: u64 = 1500;

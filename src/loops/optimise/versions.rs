@@ -50,8 +50,9 @@ pub fn split(loops: &mut Loops) -> Vec<(BufferIndex, BufferIndex)> {
         for pair in defines.windows(2) {
             let &[from, to] = pair else { continue };
             let version = loops.buffers.len();
-            let Buffer { name, dtype, shape, .. } = loops.buffers[buffer].clone();
-            loops.buffers.push(Buffer { name, dtype, shape, kind: BufferKind::Temporary });
+            let Buffer { dtype, shape, .. } = loops.buffers[buffer].clone();
+            let name = loops.nests[from].name.clone();
+            loops.buffers.push(Buffer { name, dtype, shape, kind: BufferKind::Temporary, note: "" });
             let renamed = |known| if known == buffer { version } else { known };
             rename_writes(&mut loops.nests[from], &renamed);
             for nest in &mut loops.nests[from + 1..to] {
@@ -96,6 +97,7 @@ pub fn restore(loops: &mut Loops, made: &[(BufferIndex, BufferIndex)]) {
         }
         if of_version.iter().all(|&at| is_sound(&nests[at])) {
             loops.nests = nests;
+            loops.buffers[version].note = "it is in its node's own place";
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Whether an access can leave its tensor, and what the statics must satisfy so that it does not.
 
+use super::affine::product;
 use super::fault::Checked;
 use super::scope::{Access, Belongs, Place, Scope};
 use crate::error::ErrorKind;
@@ -88,6 +89,13 @@ impl Scope<'_, '_> {
         let Some((least, most)) = self.reach(place, affine, None)? else { return Ok(None) };
         let (name, position) = (&self.symbols.at(node).name, || self.show(affine));
         if access == Access::Padded {
+            // Whatever a run gives for the statics: 64 bits hold the position then, as the drivers compute it.
+            let statics = affine.terms.iter().filter(|(term, _)| matches!(term, Term::Static(_)));
+            let reach = statics.map(|(_, factor)| product(factor.checked_abs()?, 1 << 31));
+            let holds = |sum: i64, part: Option<i64>| sum.checked_add(part?);
+            if { reach }.try_fold(1 << 32, holds).is_none() {
+                return Err(self.too_far(at));
+            }
             // Padded positions are computed as i32.
             if least >= i64::from(i32::MIN) && most <= i64::from(i32::MAX) {
                 return Ok(None);

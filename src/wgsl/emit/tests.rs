@@ -12,6 +12,7 @@ fn loops(shapes: &[&[u32]]) -> Loops {
         dtype: DType::F32,
         shape: shape.to_vec(),
         kind: BufferKind::Temporary,
+        note: "",
     };
     Loops { buffers: shapes.iter().enumerate().map(buffer).collect(), ..Loops::default() }
 }

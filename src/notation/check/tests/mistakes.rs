@@ -313,6 +313,10 @@ fn bounds() {
             "limit-exceeded 1:14 the position 3000000000 * i of \"v\" runs over 0 to 3000000000, and positions inside pad are of type i32; use smaller factors or ranges",
         ),
         (
+            "y[i] = pad(v[4294967295 * (2 * @t) + i], 0)  where i in 0:2",
+            "limit-exceeded 1:14 the position does not fit 64 bits; use smaller factors",
+        ),
+        (
             "y[i] = pad(v[ids[i + 1]], 0) where i in 0:8",
             "shape-mismatch 1:18 the position i + 1 runs over 1 to 8, and axis 0 of \"ids\" has 8 elements; state a smaller range with where, or use pad on the right",
         ),

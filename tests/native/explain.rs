@@ -1,0 +1,82 @@
+//! What became of the tensors of a program, and how many kernels it is.
+
+use wgslab::host::{self, Host};
+use wgslab::{Code, DType, ProgramSpec, TensorNode};
+
+fn compiled(text: &str, given: &[(&str, &[u32])], outputs: &[&str]) -> Code<Host> {
+    let device = host::open(host::OpenOptions::default()).unwrap();
+    let mut spec = ProgramSpec::new("p", text).outputs(outputs.iter().copied());
+    for (name, shape) in given {
+        spec = spec.node(&TensorNode::new(*name, DType::F32, *shape));
+    }
+    pollster::block_on(device.compile(spec)).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn kernels(text: &str, given: &[(&str, &[u32])], outputs: &[&str]) -> usize {
+    let code = compiled(text, given, outputs);
+    let count = code.specs().count();
+    assert_eq!(code.explain().matches("\nkernel ").count(), count, "{}", code.explain());
+    count
+}
+
+const SOFTMAX: &str = "m[i] max=! x[i, j]\ne[i, j] = exp(x[i, j] - m[i])\ns[i] +=! e[i, j]\ny[i, j] = e[i, j] / s[i]";
+
+#[test]
+fn an_explanation_names_every_tensor_and_every_kernel() {
+    let want = "\"p\": 2 kernels
+m: f32[9] local: a reduction
+x: f32[9, 13] on device
+e: f32[9, 13] virtual: computed where it is read
+s: f32[9] local: a reduction
+y: f32[9, 13] on device
+kernel \"p/m:1+s:3\": 1 x 1 x 1 workgroups; 9 points, an invocation each; reads x (468 bytes), writes m, s (72 bytes), 1287 operations
+kernel \"p/y:4\": 2 x 1 x 1 workgroups; 117 points, an invocation each; reads m, x, s (540 bytes), writes y (468 bytes), 1521 operations";
+    assert_eq!(compiled(SOFTMAX, &[("x", &[9, 13])], &["y"]).explain(), want);
+}
+
+#[test]
+fn softmax_in_four_statements_is_two_kernels() {
+    for shape in [[9, 13], [4096, 1024], [64, 30_000]] {
+        assert_eq!(kernels(SOFTMAX, &[("x", &shape)], &["y"]), 2, "{shape:?}");
+    }
+}
+
+#[test]
+fn a_layer_is_one_kernel() {
+    let text = "y[n, o] +=! x[n, i] * w[o, i]\ny[n, o] = max(y[n, o] + b[o], 0)";
+    let given: [(&str, &[u32]); 3] = [("x", &[128, 64]), ("w", &[32, 64]), ("b", &[32])];
+    assert_eq!(kernels(text, &given, &["y"]), 1);
+    let text = "h[n, o] +=! x[n, i] * w[o, i]\nz[n, o] = h[n, o] + b[o]\ny[n, o] = z[n, o] * sigmoid(z[n, o])";
+    assert_eq!(kernels(text, &given, &["y"]), 1);
+    let long: [(&str, &[u32]); 3] = [("x", &[1, 4096]), ("w", &[32, 4096]), ("b", &[32])];
+    assert_eq!(kernels(text, &long, &["y"]), 1, "by workgroups");
+}
+
+#[test]
+fn a_chain_of_elementwise_statements_is_one_kernel() {
+    let mut text = "t0[i] = x[i] + 1".to_owned();
+    for step in 1..8 {
+        text.push_str(&format!("\nt{step}[i] = sin(t{}[i]) * 1.5", step - 1));
+    }
+    assert_eq!(kernels(&text, &[("x", &[1 << 20])], &["t7"]), 1);
+    assert_eq!(kernels(&text, &[("x", &[1 << 20])], &["t3", "t7"]), 1, "with one in the middle that is kept");
+}
+
+#[test]
+fn attention_is_five_kernels() {
+    let case: serde_json::Value = serde_json::from_str(include_str!("../cases/program_attention.json")).unwrap();
+    let text = case["program"].as_str().unwrap();
+    let small: [(&str, &[u32]); 3] = [("q", &[3, 11, 8]), ("k", &[3, 11, 8]), ("v", &[3, 11, 8])];
+    assert!(kernels(text, &small, &["y"]) <= 5);
+    let text = text.replace("[3, 11, 8]", "[8, 512, 64]").replace("t in 0:11, p in 0:4", "t in 0:512, p in 0:32");
+    let large: [(&str, &[u32]); 3] = [("q", &[8, 512, 64]), ("k", &[8, 512, 64]), ("v", &[8, 512, 64])];
+    let code = compiled(&text, &large, &["y"]);
+    assert!(code.specs().count() <= 5, "{}", code.explain());
+}
+
+#[test]
+fn a_plain_program_has_a_kernel_for_each_statement() {
+    let device = host::open(host::OpenOptions::default()).unwrap();
+    let spec = ProgramSpec::new("p", SOFTMAX).node(&TensorNode::new("x", DType::F32, [9, 13])).plain();
+    assert_eq!(pollster::block_on(device.compile(spec)).unwrap().specs().count(), 4);
+}
