@@ -296,7 +296,7 @@ impl<'a> Lexer<'a> {
         }
         let all = self.end_of(end, |byte| is_of_word(byte) || byte == b'.');
         if all > end {
-            return Err(self.fail(all, number_remedy(self.part(start, all), self.part(end, all))));
+            return Err(self.fail(all, number_remedy(self.part(end, all))));
         }
         let digits = self.part(start, end);
         // A double holds every integer of 32 bits.
@@ -370,20 +370,13 @@ pub(crate) fn quote(text: &str) -> String {
     }
 }
 
-/// What is wrong with a number that goes on as a word.
-fn number_remedy(number: &str, rest: &str) -> &'static str {
-    let second = number.as_bytes().get(1).map_or(0, u8::to_ascii_lowercase);
-    if number.starts_with('0') && matches!(second, b'x' | b'b' | b'o') {
-        "a decimal number; there are no others"
-    } else if rest.contains('_') {
-        "a number without `_`"
-    } else if number.contains("..") {
-        "one point in a number; a range is written `lo:hi`"
-    } else if rest.starts_with('.') {
-        "one point in a number"
-    } else if matches!(rest, "e" | "E") {
-        "digits in the exponent, as in `1e-3`"
-    } else {
-        "a number without a suffix; multiply with `*`, and choose a type with a cast, as in `u32(1)`"
+/// What a number should be that goes on as a word.
+fn number_remedy(rest: &str) -> &'static str {
+    match rest.as_bytes() {
+        [b'.', ..] => "one point in a number; a range is written `lo:hi`",
+        [b'e' | b'E'] => "digits in the exponent, as in `1e-3`",
+        _ => {
+            "a decimal number without `_` or a suffix; multiply with `*`, and choose a type with a cast, as in `u32(1)`"
+        }
     }
 }

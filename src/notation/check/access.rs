@@ -100,16 +100,16 @@ impl<'a> Scope<'_, 'a> {
     }
 
     /// The left side, of a node that exists.
-    pub(super) fn target(&mut self, node: NodeIndex) -> Checked<Vec<Position>> {
+    pub(super) fn target(&mut self, node: NodeIndex) -> Checked<()> {
         let statement = self.statement;
         let exprs = &statement.positions;
-        let resolved = self.positions(node, exprs, statement.target.span.start, Access::Target)?;
-        for (position, expr) in resolved.iter().zip(exprs) {
+        self.positions = self.positions(node, exprs, statement.target.span.start, Access::Target)?;
+        for (position, expr) in self.positions.iter().zip(exprs) {
             if let Position::Computed(_) = position {
                 self.is_scatter(expr)?;
             }
         }
-        Ok(resolved)
+        Ok(())
     }
 
     fn is_scatter(&self, position: &Expr) -> Checked<()> {

@@ -6,7 +6,7 @@ use crate::notation::program::{Affine, Position, Term};
 
 impl Scope<'_, '_> {
     /// Checks that the positions of `=` differ between any two points of the loops.
-    pub(super) fn is_injective(&self, positions: &[Position]) -> Checked<()> {
+    pub(super) fn is_injective(&self) -> Checked<()> {
         // The last value, counted from the first, of each index that the element has yet to tell.
         let mut open: Vec<Option<u64>> = Vec::with_capacity(self.indices.len());
         for index in &self.indices {
@@ -23,7 +23,7 @@ impl Scope<'_, '_> {
         let mut is_told = true;
         while is_told {
             is_told = false;
-            for position in positions {
+            for position in &self.positions {
                 if let Position::Affine(affine) = position {
                     is_told |= tell(affine, &mut open);
                 }

@@ -6,7 +6,7 @@ use super::fault::{Checked, Failed, MEANING};
 use super::symbols::Symbols;
 use crate::error::ErrorKind;
 use crate::notation::ast::{Expr, ExprKind, Name, Span, Statement};
-use crate::notation::program::{Affine, Expr as Typed, IndexId, NodeIndex};
+use crate::notation::program::{Affine, Expr as Typed, IndexId, NodeIndex, Position};
 
 /// Where an index belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +81,8 @@ pub(super) struct Scope<'c, 'a> {
     pub(super) arguments: Vec<(IndexId, u32)>,
     /// What has been resolved and is not yet part of an expression.
     pub(super) values: Vec<Typed>,
+    /// Those of the left side.
+    pub(super) positions: Vec<Position>,
 }
 
 /// Calls `visit` for every part of an expression, and whether it is a position of an access.
@@ -156,9 +158,8 @@ impl<'a> Finder<'a> {
 }
 
 impl<'c, 'a> Scope<'c, 'a> {
-    /// Finds the indices of a statement.
-    pub(super) fn new(symbols: &'c mut Symbols<'a>, statement: &'a Statement) -> Checked<Self> {
-        let ranges = &statement.ranges;
+    /// A statement with its indices.
+    pub(super) fn new(symbols: &'c mut Symbols<'a>, statement: &'a Statement) -> Self {
         let mut finder = Finder { statement, indices: Vec::new(), belongs: Belongs::Left, bound: Vec::new() };
         for position in &statement.positions {
             finder.find(position, true);
@@ -167,27 +168,40 @@ impl<'c, 'a> Scope<'c, 'a> {
         finder.find(&statement.value, false);
         let mut indices = finder.indices;
         indices.retain(|index| index.binder.is_some() || index.is_index && !symbols.is_node(index.name));
-        let (places, arguments, values) = (Vec::new(), Vec::new(), Vec::new());
-        let scope = Self { symbols, statement, indices, inner: None, places, arguments, values };
+        Self {
+            symbols,
+            statement,
+            indices,
+            inner: None,
+            places: Vec::new(),
+            arguments: Vec::new(),
+            values: Vec::new(),
+            positions: Vec::new(),
+        }
+    }
+
+    /// Checks what `where` states.
+    pub(super) fn states_ranges(&self) -> Checked<()> {
+        let ranges = &self.statement.ranges;
         for (number, range) in ranges.iter().enumerate() {
             let (index, lo, hi) = (&range.index, range.lo, range.hi);
-            scope.is_no_node(index)?;
+            self.is_no_node(index)?;
             if ranges[..number].iter().any(|range| range.index.text == index.text) {
-                return Err(scope.named_twice(index));
+                return Err(self.named_twice(index));
             }
             if lo > hi {
                 let message = format_args!("the range {lo}:{hi} ends before it starts; lo:hi needs lo <= hi");
-                return Err(scope.fail(MEANING, range.span.start, message));
+                return Err(self.fail(MEANING, range.span.start, message));
             }
         }
         for range in ranges {
             let name = &range.index.text;
-            if !scope.indices.iter().any(|index| index.name == name) {
+            if !self.indices.iter().any(|index| index.name == name) {
                 let message = format_args!("{name} stands nowhere else in the statement; leave its range out");
-                return Err(scope.fail(MEANING, range.index.span.start, message));
+                return Err(self.fail(MEANING, range.index.span.start, message));
             }
         }
-        Ok(scope)
+        Ok(())
     }
 
     fn named_twice(&self, index: &Name) -> Failed {

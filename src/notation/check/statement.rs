@@ -9,7 +9,7 @@ use super::symbols::Symbols;
 use crate::dtype::DType;
 use crate::error::ErrorKind;
 use crate::notation::ast::{self, AssignOp};
-use crate::notation::program::{Affine, Expr, IndexId, LoopIndex, NodeIndex, Origin, Position, Statement, Term, Write};
+use crate::notation::program::{Affine, IndexId, LoopIndex, NodeIndex, Origin, Position, Statement, Term, Write};
 
 /// Checks a statement, and adds it to the program.
 pub(super) fn check<'a>(symbols: &mut Symbols<'a>, statement: &'a ast::Statement) -> Checked<()> {
@@ -22,29 +22,10 @@ pub(super) fn check<'a>(symbols: &mut Symbols<'a>, statement: &'a ast::Statement
     let known = symbols.node(name);
     let target = known.unwrap_or_else(|| symbols.reserve(name, Origin::Created));
     let is_new = known.is_none();
-    let mut scope = Scope::new(symbols, statement)?;
-    let positions = if is_new { scope.created()? } else { scope.target(target)? };
-    scope.operand(&statement.value)?;
-    scope.is_set_from_the_left()?;
-    if is_new {
-        scope.settle(&statement.value)?;
-    }
-    let dtype = match scope.last_ty() {
-        Some(ty) if is_new => ty.dtype(),
-        _ => scope.symbols.at(target).dtype,
-    };
-    scope.accumulates(dtype)?;
-    if !is_new {
-        scope.store(&statement.value, dtype, target)?;
-    }
-    let value = scope.pop();
-    scope.find_ranges()?;
-    scope.check_bounds()?;
-    if statement.op == AssignOp::Set {
-        scope.is_injective(&positions)?;
-    }
-    let shape = if is_new { scope.shape(&positions)? } else { Vec::new() };
-    let checked = scope.finish(target, positions, value);
+    let mut scope = Scope::new(symbols, statement);
+    let dtype = scope.read(target, is_new)?;
+    let shape = if is_new { scope.shape()? } else { Vec::new() };
+    let checked = scope.finish(target);
     if is_new {
         symbols.define(name, at, target, dtype, shape);
     }
@@ -53,6 +34,36 @@ pub(super) fn check<'a>(symbols: &mut Symbols<'a>, statement: &'a ast::Statement
 }
 
 impl<'a> Scope<'_, 'a> {
+    /// Resolves and checks both sides; the dtype of the target.
+    fn read(&mut self, target: NodeIndex, is_new: bool) -> Checked<DType> {
+        let statement = self.statement;
+        self.states_ranges()?;
+        if is_new {
+            self.created()?;
+        } else {
+            self.target(target)?;
+        }
+        self.operand(&statement.value)?;
+        self.is_set_from_the_left()?;
+        if is_new {
+            self.settle(&statement.value)?;
+        }
+        let dtype = match self.last_ty() {
+            Some(ty) if is_new => ty.dtype(),
+            _ => self.symbols.at(target).dtype,
+        };
+        self.accumulates(dtype)?;
+        if !is_new {
+            self.store(&statement.value, dtype, target)?;
+        }
+        self.find_ranges()?;
+        self.check_bounds()?;
+        if statement.op == AssignOp::Set {
+            self.is_injective()?;
+        }
+        Ok(dtype)
+    }
+
     fn accumulates(&self, dtype: DType) -> Checked<()> {
         let statement = self.statement;
         if dtype != DType::Bool || statement.op == AssignOp::Set {
@@ -66,7 +77,7 @@ impl<'a> Scope<'_, 'a> {
     }
 
     /// The left side of the first assignment of a node that is neither declared nor given.
-    fn created(&mut self) -> Checked<Vec<Position>> {
+    fn created(&mut self) -> Checked<()> {
         let statement = self.statement;
         let name = &statement.target.text;
         if let AssignOp::Onto(_) = statement.op {
@@ -82,7 +93,6 @@ impl<'a> Scope<'_, 'a> {
             return Err(self.node_as_index(name, index.at));
         }
         self.symbols.has_rank(&statement.target, statement.positions.len())?;
-        let mut positions = Vec::with_capacity(statement.positions.len());
         let mut seen: Vec<IndexId> = Vec::new();
         for position in &statement.positions {
             let at = position.span.start;
@@ -93,9 +103,9 @@ impl<'a> Scope<'_, 'a> {
                 return Err(self.creates(MEANING, at, format_args!("its positions must be distinct plain indices")));
             };
             seen.push(index);
-            positions.push(Position::Affine(affine));
+            self.positions.push(Position::Affine(affine));
         }
-        Ok(positions)
+        Ok(())
     }
 
     fn creates(&self, kind: ErrorKind, at: u32, why: Arguments<'_>) -> Failed {
@@ -120,10 +130,10 @@ impl<'a> Scope<'_, 'a> {
     }
 
     /// The extents of a created node.
-    fn shape(&self, positions: &[Position]) -> Checked<Vec<u32>> {
+    fn shape(&self) -> Checked<Vec<u32>> {
         let target = &self.statement.target;
-        let mut shape = Vec::with_capacity(positions.len());
-        for position in positions {
+        let mut shape = Vec::with_capacity(self.positions.len());
+        for position in &self.positions {
             let Position::Affine(affine) = position else { continue };
             let Some(&(Term::Index(index), _)) = affine.terms.first() else { continue };
             let index = &self.indices[index];
@@ -138,7 +148,8 @@ impl<'a> Scope<'_, 'a> {
         Ok(shape)
     }
 
-    fn finish(self, target: NodeIndex, positions: Vec<Position>, value: Expr) -> Statement {
+    fn finish(mut self, target: NodeIndex) -> Statement {
+        let value = self.pop();
         let (mut free, mut reduced, mut indices) = (Vec::new(), Vec::new(), Vec::new());
         for (number, index) in self.indices.iter().enumerate() {
             match index.belongs {
@@ -154,6 +165,6 @@ impl<'a> Scope<'_, 'a> {
             AssignOp::Onto(accumulate) => Write::Onto(accumulate),
             AssignOp::Fresh(accumulate) => Write::Fresh(accumulate),
         };
-        Statement { target, positions, write, value, indices, free, reduced, span: self.statement.span }
+        Statement { target, positions: self.positions, write, value, indices, free, reduced, span: self.statement.span }
     }
 }

@@ -40,19 +40,25 @@ const MISTAKES: &[(&str, &str)] = &[
         "y = 1 # comment\rz = 2",
         "1:16: found the character U+000D, expected a line end; end lines with LF or CR LF, not with CR alone",
     ),
-    ("y = 0xff", "1:5: found `0xff`, expected a decimal number; there are no others"),
-    ("y = 1_000", "1:5: found `1_000`, expected a number without `_`"),
+    (
+        "y = 0xff",
+        "1:5: found `0xff`, expected a decimal number without `_` or a suffix; multiply with `*`, and choose a type with a cast, as in `u32(1)`",
+    ),
+    (
+        "y = 1_000",
+        "1:5: found `1_000`, expected a decimal number without `_` or a suffix; multiply with `*`, and choose a type with a cast, as in `u32(1)`",
+    ),
     (
         "y = 2x",
-        "1:5: found `2x`, expected a number without a suffix; multiply with `*`, and choose a type with a cast, as in `u32(1)`",
+        "1:5: found `2x`, expected a decimal number without `_` or a suffix; multiply with `*`, and choose a type with a cast, as in `u32(1)`",
     ),
     (
         "y = 1.5f",
-        "1:5: found `1.5f`, expected a number without a suffix; multiply with `*`, and choose a type with a cast, as in `u32(1)`",
+        "1:5: found `1.5f`, expected a decimal number without `_` or a suffix; multiply with `*`, and choose a type with a cast, as in `u32(1)`",
     ),
     ("y = 1e", "1:5: found `1e`, expected digits in the exponent, as in `1e-3`"),
     ("y = 1e-", "1:5: found `1e`, expected digits in the exponent, as in `1e-3`"),
-    ("y = 1.2.3", "1:5: found `1.2.3`, expected one point in a number"),
+    ("y = 1.2.3", "1:5: found `1.2.3`, expected one point in a number; a range is written `lo:hi`"),
     ("y = 1 where i in 0..5", "1:18: found `0..5`, expected one point in a number; a range is written `lo:hi`"),
     (
         "y = 4294967296",

@@ -2,7 +2,7 @@
 
 use super::{Failed, Parsed, Parser};
 use crate::dtype::DType;
-use crate::notation::ast::{BinaryOp, Expr, ExprKind, Function, Name, ReduceOp, Span, UnaryOp};
+use crate::notation::ast::{BinaryOp, Expr, ExprKind, Function, ReduceOp, Span, UnaryOp};
 use crate::notation::lex::{Kind, Token, quote};
 use crate::notation::words::{MAX_DEPTH, level, text_for, word};
 
@@ -211,7 +211,7 @@ impl Parser<'_> {
         match self.peek() {
             Kind::BracketOpen => {
                 let positions = self.positions()?;
-                self.above(ExprKind::Access { name: Name { text: text.to_owned(), span }, positions }, span.start)
+                self.above(ExprKind::Access { name: self.name_at(span), positions }, span.start)
             }
             Kind::ParenOpen => {
                 let remedy = function_remedy(text);
@@ -233,21 +233,22 @@ impl Parser<'_> {
         if !self.eat(Kind::BracketOpen) {
             return Err(self.expected(format_args!("`[` and the indices to reduce over, as in `{name}[i](...)`")));
         }
-        let mut indices: Vec<Name> = Vec::new();
+        let outside = self.reduced.len();
         loop {
-            let index = self.name("the name of an index to reduce over")?;
-            let (text, at) = (&index.text, index.span.start);
-            if indices.iter().any(|known| known.text == *text) {
+            let span = self.token().span;
+            self.name("the name of an index to reduce over")?;
+            let (text, at) = (self.text_of(span), span.start);
+            if self.reduced.iter().skip(outside).any(|known| known.text == text) {
                 return Err(self.fail(at, format_args!("found `{text}` twice in `{name}`; name each index once")));
             }
             let most = if matches!(op, ReduceOp::ArgMax | ReduceOp::ArgMin) { 1 } else { MAX_REDUCED };
-            if indices.len() == most {
+            if self.reduced.len() - outside == most {
                 let message = format_args!(
                     "found an index too many for `{name}`, which takes {most}: flatten axes, or reduce in several statements"
                 );
                 return Err(self.fail(at, message));
             }
-            indices.push(index);
+            self.reduced.push(self.name_at(span));
             if !self.eat(Kind::Comma) {
                 break;
             }
@@ -259,6 +260,7 @@ impl Parser<'_> {
         }
         let body = self.expression()?;
         self.close_list(open, Kind::ParenClose, "")?;
+        let indices = self.reduced.split_off(outside);
         self.above(ExprKind::Reduce { op, indices, body }, start.start)
     }
 
@@ -304,21 +306,22 @@ pad1\t; the second is the value outside the tensor";
 
     /// An operand is missing here.
     fn no_operand(&mut self) -> Failed {
-        let before = self.token_at(self.at.wrapping_sub(1)).kind;
-        let remedy = match self.peek() {
-            Kind::Plus => "; there is no unary plus: leave it out",
-            Kind::Slash if before == Kind::Slash => "; `/` truncates integers, and a comment starts with `#`",
-            Kind::Equal if before == Kind::Equal => "; write `=` once",
-            Kind::Colon if matches!(before, Kind::BracketOpen | Kind::Comma) => {
-                "; there are no slices: name an index, and give its range with `where`"
-            }
-            kind if kind.is_closing() && before == Kind::Comma => "; leave out the comma before it",
-            Kind::BracketOpen => "; there are no lists: brackets stand behind a name",
-            kind if kind.is_word() && self.token_at(self.at + 1).kind == Kind::ParenOpen => {
+        // By what is before and what is found, or by that alone.
+        const REMEDIES: &str = "/_/\t; `/` truncates integers, and a comment starts with `#`
+=_=\t; write `=` once
+[_: ,_:\t; there are no slices: name an index, and give its range with `where`
+,_] ,_)\t; leave out the comma before it
++\t; there is no unary plus: leave it out
+[\t; there are no lists: brackets stand behind a name";
+        let Token { kind, span, .. } = self.token();
+        let before = self.text_of(self.token_at(self.at.wrapping_sub(1)).span);
+        let found = self.text_of(span);
+        let remedy = match kind {
+            Kind::LineEnd | Kind::End => "; a line goes on behind an operator, `=`, `?`, `:` or `,`",
+            _ if kind.is_word() && self.token_at(self.at + 1).kind == Kind::ParenOpen => {
                 "; choose by a condition with `c ? a : b` or `select(c, a, b)`"
             }
-            Kind::LineEnd | Kind::End => "; a line goes on behind an operator, `=`, `?`, `:` or `,`",
-            _ => "",
+            _ => text_for(REMEDIES, &format!("{before}_{found}")).or_else(|| text_for(REMEDIES, found)).unwrap_or(""),
         };
         self.expected(format_args!("an expression{remedy}"))
     }

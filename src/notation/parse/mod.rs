@@ -25,8 +25,18 @@ use std::fmt::Arguments;
 /// expected, and what to write.
 pub fn parse(text: &str) -> Result<Ast> {
     let tokens = lex(text)?;
-    let mut parser =
-        Parser { text, tokens, at: 0, depth: 0, height: 0, operands: Vec::new(), pending: Vec::new(), error: None };
+    let mut parser = Parser {
+        text,
+        tokens,
+        at: 0,
+        depth: 0,
+        height: 0,
+        operands: Vec::new(),
+        pending: Vec::new(),
+        ranges: Vec::new(),
+        reduced: Vec::new(),
+        error: None,
+    };
     match parser.program() {
         Ok(items) => Ok(Ast { items }),
         Err(Failed) => Err(parser.error.unwrap_or_else(|| Error::bug("an operand is missing"))),
@@ -50,6 +60,9 @@ struct Parser<'a> {
     /// Operands with their heights, and operators whose right operand is not complete.
     operands: Vec<(Box<Expr>, u32)>,
     pending: Vec<Pending>,
+    /// The `where` clause, as far as it has been read, and the indices of reductions whose body is read.
+    ranges: Vec<IndexRange>,
+    reduced: Vec<Name>,
     error: Option<Error>,
 }
 
@@ -72,10 +85,10 @@ impl<'a> Parser<'a> {
     }
 
     fn item(&mut self) -> Parsed<Item> {
-        let start = self.token().span.start;
-        let target = self.name(self.start_remedy())?;
+        let name = self.token().span;
+        self.name(self.start_remedy())?;
         if self.eat(Kind::Colon) {
-            return self.declaration(target);
+            return self.declaration(name);
         }
         let positions = if self.peek() == Kind::BracketOpen { self.positions()? } else { Vec::new() };
         let op_span = self.token().span;
@@ -85,12 +98,16 @@ impl<'a> Parser<'a> {
             return Err(self.expected(format_args!("an assignment operator{remedy}")));
         };
         self.at += 1;
-        let value = *self.expression()?;
-        let ranges = if self.peek() == Kind::Where { self.ranges()? } else { Vec::new() };
-        Ok(Item::Statement(Statement { target, positions, op, op_span, value, ranges, span: self.since(start) }))
+        let value = self.expression()?;
+        if self.peek() == Kind::Where {
+            self.where_clause()?;
+        }
+        let (target, span) = (self.name_at(name), self.since(name.start));
+        let ranges = std::mem::take(&mut self.ranges);
+        Ok(Item::Statement(Statement { target, positions, op, op_span, value: *value, ranges, span }))
     }
 
-    fn declaration(&mut self, name: Name) -> Parsed<Item> {
+    fn declaration(&mut self, name: Span) -> Parsed<Item> {
         let Token { kind, which, .. } = self.token();
         let (Kind::DType, Some(&dtype)) = (kind, DType::ALL.get(usize::from(which))) else {
             let remedy = if kind == Kind::Equal {
@@ -101,7 +118,7 @@ impl<'a> Parser<'a> {
             return Err(self.expected(format_args!("a dtype{remedy}")));
         };
         self.at += 1;
-        let mut extents = Vec::new();
+        let (mut extents, mut rank) = ([0; MAX_RANK], 0);
         let open = self.token().span.start;
         if self.eat(Kind::BracketOpen) && !self.eat(Kind::BracketClose) {
             loop {
@@ -109,10 +126,9 @@ impl<'a> Parser<'a> {
                 if extent.kind != Kind::Int {
                     return Err(self.expected(format_args!("an extent, an integer of at most 4294967295")));
                 }
-                if extents.len() == MAX_RANK {
-                    return Err(self.rank_error(extent.span.start));
-                }
-                extents.push(extent.value as u32);
+                let Some(place) = extents.get_mut(rank) else { return Err(self.rank_error(extent.span.start)) };
+                *place = extent.value as u32;
+                rank += 1;
                 self.at += 1;
                 if !self.eat(Kind::Comma) {
                     break;
@@ -120,16 +136,17 @@ impl<'a> Parser<'a> {
             }
             self.close(open, Kind::BracketClose)?;
         }
-        let span = self.since(name.span.start);
+        let (name, span) = (self.name_at(name), self.since(name.start));
+        let extents = extents.iter().take(rank).copied().collect();
         Ok(Item::Declaration(Declaration { name, dtype, extents, span }))
     }
 
-    fn ranges(&mut self) -> Parsed<Vec<IndexRange>> {
-        let mut ranges = Vec::new();
+    fn where_clause(&mut self) -> Parsed<()> {
         loop {
             // `where`, or the comma.
             self.at += 1;
-            let index = self.name("the name of an index, as in `where i in 0:9`")?;
+            let name = self.token().span;
+            self.name("the name of an index, as in `where i in 0:9`")?;
             if !self.eat(Kind::In) {
                 return Err(self.expected(format_args!("`in` and a range, as in `where i in 0:9`")));
             }
@@ -138,19 +155,17 @@ impl<'a> Parser<'a> {
                 return Err(self.expected(format_args!("`:` and the end of the range, as in `0:9`")));
             }
             let hi = self.bound()?;
-            let span = self.since(index.span.start);
             if lo > hi {
-                return Err(self.fail(
-                    span.start,
-                    format_args!(
-                        "found {lo}:{hi} for `{}`, a range that ends before it starts, expected `lo <= hi`",
-                        index.text
-                    ),
-                ));
+                let index = self.text_of(name);
+                let message = format_args!(
+                    "found {lo}:{hi} for `{index}`, a range that ends before it starts, expected `lo <= hi`"
+                );
+                return Err(self.fail(name.start, message));
             }
-            ranges.push(IndexRange { index, lo, hi, span });
+            let (index, span) = (self.name_at(name), self.since(name.start));
+            self.ranges.push(IndexRange { index, lo, hi, span });
             if self.peek() != Kind::Comma {
-                return Ok(ranges);
+                return Ok(());
             }
         }
     }
@@ -166,14 +181,14 @@ impl<'a> Parser<'a> {
         Ok(if is_negative { -value as i64 } else { value as i64 })
     }
 
-    /// A name that is not reserved.
-    fn name(&mut self, expected: &str) -> Parsed<Name> {
+    /// Takes a name that is not reserved.
+    fn name(&mut self, expected: &str) -> Parsed<()> {
         let Token { kind, span, .. } = self.token();
         let text = self.text_of(span);
         match kind {
             Kind::Free => {
                 self.at += 1;
-                Ok(Name { text: text.to_owned(), span })
+                Ok(())
             }
             Kind::Where | Kind::In => Err(self.expected(format_args!("{expected}"))),
             _ if !kind.is_word() => Err(self.expected(format_args!("{expected}"))),
@@ -182,6 +197,10 @@ impl<'a> Parser<'a> {
                 Err(self.fail(start, format_args!("found `{text}`, which is reserved, expected {expected}")))
             }
         }
+    }
+
+    fn name_at(&self, span: Span) -> Name {
+        Name { text: self.text_of(span).to_owned(), span }
     }
 
     /// `[...]` behind a node.
