@@ -10,7 +10,7 @@ use crate::loops::ir::{BufferKind, any_load};
 use crate::loops::lower::lower;
 use crate::loops::optimise::{has_points, optimise};
 use crate::node::{MemoryMode, TensorNode};
-use crate::notation::check::{Given, check};
+use crate::notation::check::{Given, check_parsed};
 use crate::notation::parse;
 use crate::notation::program::{Program, StaticBound};
 use crate::notation::spec::{ProgramSource, ProgramSpec};
@@ -104,7 +104,7 @@ fn checked(spec: &ProgramSpec) -> Result<Program> {
         // So that mistakes have a text to point into.
         ProgramSource::Built(built) => (built.written)(&built.ast)?,
     };
-    let mut program = check(&text, &ast, &given, &spec.outputs)?;
+    let mut program = check_parsed(&text, &ast, &given, &spec.outputs)?;
     if spec.outputs.is_empty() {
         keep_results(&mut program);
     }

@@ -53,8 +53,8 @@ impl<'a> Scope<'_, 'a> {
     /// The positions of an access.
     fn positions(&mut self, node: NodeIndex, positions: &'a [Expr], at: u32, access: Access) -> Checked<Vec<Position>> {
         self.has_as_many(node, positions.len(), at)?;
-        let mut resolved = Vec::with_capacity(positions.len());
-        let mut places = Vec::with_capacity(positions.len());
+        let mut resolved = Vec::new();
+        let mut places = Vec::new();
         for (axis, position) in positions.iter().enumerate() {
             let (span, extent) = (position.span, self.symbols.at(node).shape[axis]);
             let mut sum = Affine::default();

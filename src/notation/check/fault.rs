@@ -19,11 +19,32 @@ pub(super) struct Failed;
 pub(super) type Checked<T> = Result<T, Failed>;
 
 /// A mistake and the byte at which it stands.
-struct Fault {
+pub(super) struct Fault {
     kind: ErrorKind,
     at: u32,
     message: String,
     other: Option<(u32, String)>,
+}
+
+impl Fault {
+    pub(super) fn new(kind: ErrorKind, at: u32, message: String) -> Self {
+        Self { kind, at, message, other: None }
+    }
+
+    /// The error, with places in the text.
+    pub(super) fn in_text(self, text: &str) -> Error {
+        let other = self.other.map(|(at, message)| place::at(text, at, message));
+        place::error(self.kind, "the program is not valid", place::at(text, self.at, self.message), other)
+    }
+
+    /// The error of a program that was built and has no text, with the line's number in the program.
+    pub(super) fn in_item(self, number: usize, item: &Item) -> Error {
+        let (what, name) = match item {
+            Item::Declaration(declaration) => ("the declaration of", &declaration.name.text),
+            Item::Statement(statement) => ("the statement that writes", &statement.target.text),
+        };
+        Error::new(self.kind, format!("item {number} of the program, {what} \"{name}\": {}", self.message))
+    }
 }
 
 /// Where the mistake lies that ends the check.
@@ -35,7 +56,7 @@ pub(super) struct Faults {
 impl Faults {
     #[cold]
     pub(super) fn fail(&self, kind: ErrorKind, at: u32, message: Arguments<'_>) -> Failed {
-        self.fault.set(Some(Box::new(Fault { kind, at, message: message.to_string(), other: None })));
+        self.fault.set(Some(Box::new(Fault::new(kind, at, message.to_string()))));
         Failed
     }
 
@@ -47,19 +68,8 @@ impl Faults {
         }
     }
 
-    /// The error, with places in the text; of a program that was built and has no text, with the line's number in the
-    /// program.
-    pub(super) fn into_error(self, text: &str, number: usize, item: &Item) -> Error {
-        let Some(fault) = self.fault.into_inner() else { return Error::bug("a check fails without a mistake") };
-        let Fault { kind, at, message, other } = *fault;
-        if text.is_empty() {
-            let (what, name) = match item {
-                Item::Declaration(declaration) => ("the declaration of", &declaration.name.text),
-                Item::Statement(statement) => ("the statement that writes", &statement.target.text),
-            };
-            return Error::new(kind, format!("item {number} of the program, {what} \"{name}\": {message}"));
-        }
-        let other = other.map(|(at, message)| place::at(text, at, message));
-        place::error(kind, "the program is not valid", place::at(text, at, message), other)
+    /// The mistake.
+    pub(super) fn take(&self) -> Option<Box<Fault>> {
+        self.fault.take()
     }
 }

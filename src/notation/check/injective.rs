@@ -8,7 +8,7 @@ impl Scope<'_, '_> {
     /// Checks that the positions of `=` differ between any two points of the loops.
     pub(super) fn is_injective(&self) -> Checked<()> {
         // The last value, counted from the first, of each index that the element has yet to tell.
-        let mut open: Vec<Option<u64>> = Vec::with_capacity(self.indices.len());
+        let mut open: Vec<Option<u64>> = Vec::new();
         for index in &self.indices {
             let (lo, hi) = index.range.unwrap_or_default();
             let is_outer = index.belongs != Belongs::Reduction;

@@ -184,14 +184,11 @@ impl<'c, 'a> Scope<'c, 'a> {
     pub(super) fn states_ranges(&self) -> Checked<()> {
         let ranges = &self.statement.ranges;
         for (number, range) in ranges.iter().enumerate() {
-            let (index, lo, hi) = (&range.index, range.lo, range.hi);
+            let index = &range.index;
             self.is_no_node(index)?;
             if ranges[..number].iter().any(|range| range.index.text == index.text) {
-                return Err(self.named_twice(index));
-            }
-            if lo > hi {
-                let message = format_args!("the range {lo}:{hi} ends before it starts; lo:hi needs lo <= hi");
-                return Err(self.fail(MEANING, range.span.start, message));
+                let message = format_args!("{} is named twice; name each index once", index.text);
+                return Err(self.fail(ErrorKind::DuplicateNode, index.span.start, message));
             }
         }
         for range in ranges {
@@ -204,12 +201,7 @@ impl<'c, 'a> Scope<'c, 'a> {
         Ok(())
     }
 
-    fn named_twice(&self, index: &Name) -> Failed {
-        let message = format_args!("{} is named twice; name each index once", index.text);
-        self.fail(ErrorKind::DuplicateNode, index.span.start, message)
-    }
-
-    #[cold]
+    #[inline(never)]
     pub(super) fn fail(&self, kind: ErrorKind, at: u32, message: Arguments<'_>) -> Failed {
         self.symbols.faults.fail(kind, at, message)
     }
@@ -220,12 +212,9 @@ impl<'c, 'a> Scope<'c, 'a> {
 
     /// Binds the indices of a reduction: inside it, they hide others of their names.
     pub(super) fn bind(&mut self, names: &'a [Name]) -> Checked<Vec<IndexId>> {
-        let mut bound: Vec<IndexId> = Vec::with_capacity(names.len());
+        let mut bound: Vec<IndexId> = Vec::new();
         for name in names {
             self.is_no_node(name)?;
-            if bound.iter().any(|&index| self.indices[index].name == name.text) {
-                return Err(self.named_twice(name));
-            }
             let is_this = |index: &Index<'a>| index.binder.is_some_and(|binder| std::ptr::eq(binder, name));
             if let Some(index) = self.indices.iter().position(is_this) {
                 self.indices[index].outer = self.inner;

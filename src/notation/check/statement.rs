@@ -92,7 +92,6 @@ impl<'a> Scope<'_, 'a> {
         if let Some(index) = self.indices.iter().find(|index| index.name == name) {
             return Err(self.node_as_index(name, index.at));
         }
-        self.symbols.has_rank(&statement.target, statement.positions.len())?;
         let mut seen: Vec<IndexId> = Vec::new();
         for position in &statement.positions {
             let at = position.span.start;
@@ -132,7 +131,7 @@ impl<'a> Scope<'_, 'a> {
     /// The extents of a created node.
     fn shape(&self) -> Checked<Vec<u32>> {
         let target = &self.statement.target;
-        let mut shape = Vec::with_capacity(self.positions.len());
+        let mut shape = Vec::new();
         for position in &self.positions {
             let Position::Affine(affine) = position else { continue };
             let Some(&(Term::Index(index), _)) = affine.terms.first() else { continue };

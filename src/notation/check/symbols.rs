@@ -122,7 +122,6 @@ impl<'a> Symbols<'a> {
             self.faults.and(first, format_args!("\"{name}\" is defined here"));
             return Err(failed);
         }
-        self.has_rank(&declaration.name, extents.len())?;
         let Some(node) = self.node(name) else {
             self.is_countable(&declaration.name, extents)?;
             let node = self.reserve(name, Origin::Declared);
@@ -146,15 +145,6 @@ impl<'a> Symbols<'a> {
             self.known[place].defined = Some(at);
         }
         Ok(())
-    }
-
-    /// Whether a node that is declared or created has a rank that programs work with.
-    pub(super) fn has_rank(&self, name: &Name, rank: usize) -> Checked<()> {
-        if rank <= MAX_RANK {
-            return Ok(());
-        }
-        let message = format_args!("\"{}\" has rank {rank}; programs work with rank 0 to {MAX_RANK}", name.text);
-        Err(self.faults.fail(ErrorKind::ShapeMismatch, name.span.start, message))
     }
 
     /// Whether the elements of a node can be counted: exactly in JavaScript too, in any order of multiplication.

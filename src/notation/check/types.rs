@@ -6,7 +6,7 @@
 
 use std::fmt::Arguments;
 
-use super::fault::{Checked, Failed, MEANING};
+use super::fault::{Checked, Failed};
 use super::literal;
 use super::scope::{Meaning, Scope, parts};
 use crate::dtype::DType;
@@ -134,13 +134,7 @@ impl<'a> Scope<'_, 'a> {
                     let node = self.accessed(name)?;
                     return self.load(node, positions, name.span.start, Some(value));
                 }
-                return Err(self.fail(
-                    MEANING,
-                    access.span.start,
-                    format_args!(
-                        "pad takes an access of a tensor first (pad(x[i - 1], 0)); put the rest around the pad"
-                    ),
-                ));
+                return Err(Failed);
             }
             ExprKind::Name(name) => match self.meaning(name, expr.span.start)? {
                 Meaning::Index(index) => self.push(Kind::Index(index), Ty::I32),
@@ -180,14 +174,7 @@ impl<'a> Scope<'_, 'a> {
         match &expr.kind {
             ExprKind::Reduce { indices, .. } => bound = self.bind(indices)?,
             ExprKind::Conditional(..) => is_choice = true,
-            ExprKind::Call(function, arguments) => {
-                let (word, wanted, found) = (function.name(), function.arity(), arguments.len());
-                if found != wanted {
-                    let message = format_args!("{word} takes {wanted} arguments, found {found}; write {word}(..)");
-                    return Err(self.fail(ErrorKind::NotationSyntax, expr.span.start, message));
-                }
-                is_choice = *function == Function::Select;
-            }
+            ExprKind::Call(function, _) => is_choice = *function == Function::Select,
             _ => {}
         }
         let parts = parts(expr);
@@ -259,14 +246,8 @@ impl<'a> Scope<'_, 'a> {
                 Kind::Call(*function, self.values.split_off(first))
             }
             ExprKind::Reduce { op, .. } => {
-                let (word, count) = (op.name(), bound.len());
+                ty = self.unify(Takes::Numbers, parts, op.name())?;
                 let is_argument = matches!(op, ReduceOp::ArgMax | ReduceOp::ArgMin);
-                if count == 0 || is_argument && count > 1 {
-                    let wanted = if is_argument { "one index" } else { "indices" };
-                    let message = format_args!("{word} takes {wanted}, found {count}; write {word}[k](..)");
-                    return Err(self.fail(MEANING, at, message));
-                }
-                ty = self.unify(Takes::Numbers, parts, word)?;
                 if is_argument {
                     ty = Ty::I32;
                     self.arguments.extend(bound.first().map(|&index| (index, at)));
@@ -296,12 +277,8 @@ impl<'a> Scope<'_, 'a> {
             ExprKind::Bitcast(dtype, a) => {
                 self.concrete(a)?;
                 let operand = self.pop_boxed();
-                let found = operand.ty;
-                if found == Ty::Bool || !matches!(dtype, DType::F32 | DType::I32 | DType::U32) {
-                    let found = found.name();
-                    let message = format_args!(
-                        "bitcast_{dtype} takes a value of 32 bits to another, found {found}; write {dtype}(..)"
-                    );
+                if operand.ty == Ty::Bool {
+                    let message = format_args!("bitcast_{dtype} takes 32 bits, found bool; write {dtype}(..)");
                     return Err(self.mismatch(at, message));
                 }
                 ty = Ty::of(*dtype);
