@@ -3,9 +3,9 @@
 import type { Device } from "wgslab";
 import { Gpu } from "./programs/gpu.ts";
 import { type ProgramResult, measureRow } from "./programs/measure-row.ts";
-import { type Peaks, peaksOf } from "./programs/peaks.ts";
+import { type Peaks, type Share, higher, peaksOf, shareOf } from "./programs/peaks.ts";
 import { rawLibrary } from "./programs/raw.ts";
-import { ROWS } from "./programs/rows.ts";
+import { ROWS, type RowSpec } from "./programs/rows.ts";
 import type { Library } from "./programs/side.ts";
 import { wgslabLibrary } from "./programs/wgslab.ts";
 
@@ -23,8 +23,8 @@ export interface ProgramOptions {
 /** What the group came to; `missing` says why a peer could not be opened. */
 export interface ProgramResults {
   peaks: Peaks;
-  rows: ProgramResult[];
-  control: ProgramResult;
+  rows: (ProgramResult & { share: Share })[];
+  control: ProgramResult & { share: Share };
   missing: Record<string, string>;
 }
 
@@ -37,7 +37,7 @@ const PEERS: Readonly<Record<string, () => Promise<Library>>> = {
 
 export async function programs(device: Device, { rows, peers, seconds, say }: ProgramOptions): Promise<ProgramResults> {
   const gpu = await Gpu.open();
-  const peaks = await peaksOf(gpu);
+  const before = await peaksOf(gpu);
   const raw = rawLibrary(gpu);
   const libraries = [raw, wgslabLibrary(device)];
   const missing: Record<string, string> = {};
@@ -50,13 +50,16 @@ export async function programs(device: Device, { rows, peers, seconds, say }: Pr
     }
   }
   const wanted = ROWS.filter(({ name }) => rows.includes(name));
-  const options = { peaks, seconds, say };
-  const results: ProgramResult[] = [];
-  for (const row of wanted) results.push(await measureRow(row, libraries, options));
+  const options = { seconds, say };
+  const results: [RowSpec, ProgramResult][] = [];
+  for (const row of wanted) results.push([row, await measureRow(row, libraries, options)]);
 
   // The first row once more, by hand on both sides: how far from 1 a ratio is by chance.
-  const control = await measureRow(wanted[0]!, [raw, { ...raw, name: "wgslab" }], options);
+  const [first] = wanted as [RowSpec];
+  const control = await measureRow(first, [raw, { ...raw, name: "wgslab" }], options);
   control.name = `control: raw against raw, ${control.name}`;
+  const peaks = higher(before, await peaksOf(gpu));
   gpu.device.destroy();
-  return { peaks, rows: results, control, missing };
+  const shared = ([row, result]: [RowSpec, ProgramResult]) => ({ ...result, share: shareOf(row, result, peaks) });
+  return { peaks, rows: results.map(shared), control: shared([first, control]), missing };
 }

@@ -52,11 +52,21 @@ struct Part {
 }
 
 /// Which part of the adapter's peak a side reaches.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Share {
     of: &'static str,
     #[serde(flatten)]
     reached: BTreeMap<&'static str, f64>,
+}
+
+impl RowResult {
+    /// Says which part of a peak is reached: of the one that bounds the row.
+    fn share_of(&mut self, row: &RowSpec, peaks: Peaks) {
+        let (moving, computing) = (row.bytes / peaks.bytes_per_second, row.flops / peaks.flops_per_second);
+        let reach = |time: Spread| moving.max(computing) * 1e3 / time.median;
+        let reached = self.parts.iter().filter_map(|(name, part)| Some((*name, reach(part.time?)))).collect();
+        self.share = Share { of: if moving > computing { "bandwidth" } else { "arithmetic" }, reached };
+    }
 }
 
 impl fmt::Display for Results {
@@ -87,18 +97,21 @@ struct Side<'a> {
 
 /// Measures the rows of those names, or all.
 pub async fn programs(device: &Device<gpu::Gpu>, raw: &Raw, names: &[String], seconds: f64) -> Result<Results> {
-    let peaks = raw.peaks();
+    let before = raw.peaks();
     let wanted: Vec<_> = rows().into_iter().filter(|row| names.is_empty() || names.contains(&row.name)).collect();
     let mut results = Vec::new();
     for row in &wanted {
         let sides = vec![by_hand(raw, row, "raw")?, by_program(device, row).await?];
-        results.push(measured(row, sides, peaks, seconds)?);
+        results.push(measured(row, sides, seconds)?);
     }
     // The first row once more, by hand on both sides: how far from 1 a ratio is by chance.
     let first = wanted.first().expect("a row of that name");
-    let mut control =
-        measured(first, vec![by_hand(raw, first, "raw")?, by_hand(raw, first, "wgslab")?], peaks, seconds)?;
+    let mut control = measured(first, vec![by_hand(raw, first, "raw")?, by_hand(raw, first, "wgslab")?], seconds)?;
     control.name = format!("control: raw against raw, {}", first.name);
+    let peaks = before.higher(raw.peaks());
+    for (row, result) in wanted.iter().chain([first]).zip(results.iter_mut().chain([&mut control])) {
+        result.share_of(row, peaks);
+    }
     Ok(Results { peaks, rows: results, control })
 }
 
@@ -187,7 +200,7 @@ async fn by_program<'a>(device: &'a Device<gpu::Gpu>, row: &RowSpec) -> Result<S
 
 /// Times the sides in rounds, each once a round and the other one first each time, once the second computed what the first
 /// did.
-fn measured(row: &RowSpec, sides: Vec<Side<'_>>, peaks: Peaks, seconds: f64) -> Result<RowResult> {
+fn measured(row: &RowSpec, sides: Vec<Side<'_>>, seconds: f64) -> Result<RowResult> {
     let [raw, ours] = <[Side<'_>; 2]>::try_from(sides).unwrap_or_else(|_| unreachable!("two sides"));
     let mut parts = BTreeMap::new();
     let mut sides = vec![&raw];
@@ -219,15 +232,11 @@ fn measured(row: &RowSpec, sides: Vec<Side<'_>>, peaks: Peaks, seconds: f64) -> 
             samples[at].push(timed(sides[at], batches[at])? * 1e3 / f64::from(batches[at]));
         }
     }
-    let (moving, computing) = (row.bytes / peaks.bytes_per_second, row.flops / peaks.flops_per_second);
-    let mut reached = BTreeMap::new();
     for (side, times) in sides.iter().zip(&samples) {
         let time = spread(times);
-        reached.insert(side.name, moving.max(computing) * 1e3 / time.median);
         let ratio = samples.get(1).map(|ours| ratio_of(times, ours));
         parts.insert(side.name, Part { time: Some(time), note: Some(side.note.clone()), ratio, fault: None });
     }
     eprintln!("bench: {} in {rounds} rounds", row.name);
-    let of = if moving > computing { "bandwidth" } else { "arithmetic" };
-    Ok(RowResult { name: row.name.clone(), unit: "ms", parts, rounds, share: Share { of, reached } })
+    Ok(RowResult { name: row.name.clone(), unit: "ms", parts, rounds, share: Share::default() })
 }

@@ -106,7 +106,7 @@ function programTables({ peaks, rows, control, missing = {} }) {
     ...peers.flatMap((peer) => [cell(parts[peer]?.time, unit) || (parts[peer] ? "-" : ""), parts[peer]?.ratio?.toFixed(2)]),
   ]);
   const notes = all.flatMap(({ name, parts, rounds, share }) => {
-    const percent = (value) => (value === undefined ? "" : `, ${(value * 100).toPrecision(2)} % of the ${share.of} peak`);
+    const percent = (value) => (value === undefined ? "" : `, ${digits(value * 100, 2)} % of the ${share.of} peak`);
     const known = Object.entries(parts).flatMap(([part, { note, fault }]) => {
       const text = [note, fault].filter(Boolean).join("; ");
       return text || share[part] !== undefined ? [`  ${part}: ${text || "1 way"}${percent(share[part])}`] : [];
@@ -125,6 +125,10 @@ function programTables({ peaks, rows, control, missing = {} }) {
 
 function cell(spread, unit) {
   if (!spread) return "";
-  const digits = (value) => Number(value.toPrecision(3)).toString();
   return `${digits(spread.median)} ${unit} (${digits(spread.low)} to ${digits(spread.high)})`;
+}
+
+/** That many digits that count, and no exponent for large numbers. */
+function digits(value, count = 3) {
+  return Number(value.toPrecision(count)).toString();
 }

@@ -3,7 +3,6 @@
 import { type Spread, ratioOf, spread } from "../measure.ts";
 import { type Outputs, differs, differsFromSamples } from "./compare.ts";
 import { expectedOf } from "./expected.ts";
-import type { Peaks } from "./peaks.ts";
 import { type RowSpec, inputsOf } from "./rows.ts";
 import type { Library, Side } from "./side.ts";
 
@@ -23,8 +22,6 @@ export interface ProgramResult {
   unit: "ms";
   parts: Record<string, PartResult>;
   rounds: number;
-  /** Which part of the adapter's peak the hand-written kernels and this package reach: of its bandwidth or of its arithmetic. */
-  share: { of: "bandwidth" | "arithmetic"; wgslab?: number; raw?: number };
 }
 
 /** What is timed together, so that the calls and the wait at the end are small beside it; one run where a run takes longer. */
@@ -46,7 +43,7 @@ interface Ready {
 export async function measureRow(
   row: RowSpec,
   libraries: readonly Library[],
-  { peaks, seconds, say }: { peaks: Peaks; seconds: number; say: (line: string) => void },
+  { seconds, say }: { seconds: number; say: (line: string) => void },
 ): Promise<ProgramResult> {
   const inputs = inputsOf(row);
   const expected = expectedOf(row, inputs);
@@ -87,13 +84,7 @@ export async function measureRow(
     };
     side.dispose();
   }
-  const [moving, computing] = [row.bytes / peaks.bytesPerSecond, row.flops / peaks.flopsPerSecond];
-  const reached = (name: string) => {
-    const time = parts[name]?.time;
-    return time ? { [name]: (Math.max(moving, computing) * 1000) / time.median } : {};
-  };
-  const share = { of: moving > computing ? "bandwidth" : "arithmetic", ...reached("wgslab"), ...reached("raw") } as const;
-  return { name: row.name, unit: "ms", parts, rounds, share };
+  return { name: row.name, unit: "ms", parts, rounds };
 }
 
 function faultOf(error: unknown): string {

@@ -1,11 +1,20 @@
 // What the adapter can do at most, by kernels that do nothing else: what a row's time is a share of.
 
 import type { Gpu, Step } from "./gpu.ts";
+import type { ProgramResult } from "./measure-row.ts";
+import type { RowSpec } from "./rows.ts";
 
 /** Bytes and additions or multiplications a second. */
 export interface Peaks {
   bytesPerSecond: number;
   flopsPerSecond: number;
+}
+
+/** Which part of a peak is reached: of the one that bounds the row. */
+export interface Share {
+  of: "bandwidth" | "arithmetic";
+  wgslab?: number;
+  raw?: number;
 }
 
 const COPIED_VEC4S = 1 << 22;
@@ -48,6 +57,25 @@ export async function peaksOf(gpu: Gpu): Promise<Peaks> {
   };
   Object.values(buffers).forEach((buffer) => buffer.destroy());
   return peaks;
+}
+
+/** The higher of two measurements: a busy machine lowers one. */
+export function higher(one: Peaks, other: Peaks): Peaks {
+  return {
+    bytesPerSecond: Math.max(one.bytesPerSecond, other.bytesPerSecond),
+    flopsPerSecond: Math.max(one.flopsPerSecond, other.flopsPerSecond),
+  };
+}
+
+/** What this package and the hand-written kernels reach. */
+export function shareOf({ bytes, flops }: RowSpec, { parts }: ProgramResult, peaks: Peaks): Share {
+  const [moving, computing] = [bytes / peaks.bytesPerSecond, flops / peaks.flopsPerSecond];
+  const share: Share = { of: moving > computing ? "bandwidth" : "arithmetic" };
+  for (const part of ["wgslab", "raw"] as const) {
+    const time = parts[part]?.time;
+    if (time) share[part] = (Math.max(moving, computing) * 1000) / time.median;
+  }
+  return share;
 }
 
 async function leastSeconds(gpu: Gpu, step: Step): Promise<number> {
