@@ -120,7 +120,8 @@ function training({ x, y, ...start }: Named): Side {
       return Object.fromEntries(await Promise.all(read));
     },
     dispose() {
-      jax.tree.dispose([weights, x!, y!, last!]);
+      last?.dispose();
+      jax.tree.dispose([weights, x!, y!]);
       step.dispose();
     },
   };
