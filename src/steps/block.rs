@@ -126,8 +126,15 @@ impl Block {
         let inside = self.scopes.len();
         let mut depth = inside - 1;
         if moves {
-            let all = scope.order.iter().chain(variables).flat_map(|reg| self.step(*reg).args);
-            depth = all.map(|arg| self.depth_of(arg)).filter(|depth| *depth < inside).max().unwrap_or(0);
+            depth = 0;
+            for list in [&scope.order[..], variables] {
+                for reg in list {
+                    for arg in self.step(*reg).args {
+                        let needs = self.depth_of(arg);
+                        depth = if needs < inside { depth.max(needs) } else { depth };
+                    }
+                }
+            }
         }
         let head = self.apart(op, number, &[counter]);
         let tail = self.apart(Op::Close, number, &[counter, head]);

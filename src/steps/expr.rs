@@ -44,23 +44,23 @@ impl Lowering<'_> {
     fn bits_as(&mut self, to: Ty, value: Reg, from: Ty) -> Reg {
         match to {
             _ if from == to => value,
-            Ty::F32 => self.block.value(Op::AsF, 0, &[value]),
-            Ty::I32 => self.block.value(Op::AsI, 0, &[value]),
-            _ => self.block.value(Op::AsU, 0, &[value]),
+            Ty::F32 => self.one(Op::AsF, value),
+            Ty::I32 => self.one(Op::AsI, value),
+            _ => self.one(Op::AsU, value),
         }
     }
 
     fn unary(&mut self, op: UnaryOp, a: Reg, ty: Ty) -> Reg {
         match op {
-            UnaryOp::Neg if ty == Ty::F32 => self.block.value(Op::NegF, 0, &[a]),
+            UnaryOp::Neg if ty == Ty::F32 => self.one(Op::NegF, a),
             UnaryOp::Neg => {
                 let zero = self.number(ty, 0);
-                self.block.value(Op::Sub, 0, &[zero, a])
+                self.two(Op::Sub, zero, a)
             }
-            UnaryOp::Not => self.block.value(Op::Not, 0, &[a]),
+            UnaryOp::Not => self.one(Op::Not, a),
             UnaryOp::BitNot => {
                 let ones = self.number(ty, -1);
-                self.block.value(Op::Xor, 0, &[a, ones])
+                self.two(Op::Xor, a, ones)
             }
         }
     }
@@ -83,45 +83,45 @@ impl Lowering<'_> {
             // Mesa 22.3 (llvmpipe) makes 0 of 0 / 0 where it knows the divisor.
             BinaryOp::Div if y == Some(0.0) => {
                 let infinity = self.constant(Value::F32(1.0 / y.unwrap_or(0.0)));
-                self.block.value(Op::MulF, 0, &[a, infinity])
+                self.two(Op::MulF, a, infinity)
             }
             BinaryOp::Shl | BinaryOp::Shr => {
                 let (amount, most) = (self.bits_as(Ty::U32, b, right), self.word(31));
-                let amount = self.block.value(Op::And, 0, &[amount, most]);
-                self.block.value(of, 0, &[a, amount])
+                let amount = self.two(Op::And, amount, most);
+                self.two(of, a, amount)
             }
-            BinaryOp::Gt | BinaryOp::Ge => self.block.value(of, 0, &[b, a]),
+            BinaryOp::Gt | BinaryOp::Ge => self.two(of, b, a),
             BinaryOp::Eq => self.equal(of, a, b),
             // Also since naga's `!=` is false for NaN (OpFOrdNotEqual).
             BinaryOp::Ne => {
                 let is_equal = self.equal(of, a, b);
-                self.block.value(Op::Not, 0, &[is_equal])
+                self.one(Op::Not, is_equal)
             }
-            _ => self.block.value(of, 0, &[a, b]),
+            _ => self.two(of, a, b),
         }
     }
 
     fn equal(&mut self, op: Op, a: Reg, b: Reg) -> Reg {
         // The only way to ask for NaN that a driver cannot take for a tautology.
         if op == Op::EqF && a == b {
-            let is_nan = self.block.value(Op::IsNan, 0, &[a]);
-            return self.block.value(Op::Not, 0, &[is_nan]);
+            let is_nan = self.one(Op::IsNan, a);
+            return self.one(Op::Not, is_nan);
         }
-        self.block.value(op, 0, &[a, b])
+        self.two(op, a, b)
     }
 
     fn power(&mut self, (a, ty): (Reg, Ty), (b, right): (Reg, Ty)) -> Reg {
         let exponent = self.known(b);
         if exponent == Some(2.0) || exponent == Some(3.0) {
-            let square = self.block.value(Op::MulF, 0, &[a, a]);
-            return if exponent == Some(2.0) { square } else { self.block.value(Op::MulF, 0, &[square, a]) };
+            let square = self.two(Op::MulF, a, a);
+            return if exponent == Some(2.0) { square } else { self.two(Op::MulF, square, a) };
         }
         match (ty, right) {
-            (Ty::U32, Ty::I32) => self.block.value(Op::PowUI, 0, &[a, b]),
+            (Ty::U32, Ty::I32) => self.two(Op::PowUI, a, b),
             // The low bits of a power do not depend on the sign.
             (Ty::I32, Ty::U32) => {
                 let base = self.bits_as(Ty::U32, a, ty);
-                let power = self.block.value(Op::PowU, 0, &[base, b]);
+                let power = self.two(Op::PowU, base, b);
                 self.bits_as(ty, power, Ty::U32)
             }
             _ => self.block.value(binary(BinaryOp::Pow, ty), 0, &[a, b]),
@@ -131,10 +131,10 @@ impl Lowering<'_> {
     fn cast(&mut self, dtype: DType, a: Reg, from: Ty) -> Reg {
         let to = Ty::of(dtype);
         let mut value = match (from, to) {
-            (Ty::F32, Ty::I32) => self.block.value(Op::FToI, 0, &[a]),
-            (Ty::F32, Ty::U32) => self.block.value(Op::FToU, 0, &[a]),
-            (Ty::I32, Ty::F32) => self.block.value(Op::IToF, 0, &[a]),
-            (Ty::U32, Ty::F32) => self.block.value(Op::UToF, 0, &[a]),
+            (Ty::F32, Ty::I32) => self.one(Op::FToI, a),
+            (Ty::F32, Ty::U32) => self.one(Op::FToU, a),
+            (Ty::I32, Ty::F32) => self.one(Op::IToF, a),
+            (Ty::U32, Ty::F32) => self.one(Op::UToF, a),
             (Ty::Bool, Ty::F32 | Ty::I32 | Ty::U32) => {
                 let args = [a, self.number(to, 1), self.number(to, 0)];
                 self.block.value(Op::Select, 0, &args)
@@ -142,33 +142,33 @@ impl Lowering<'_> {
             // By the bits, without the sign: a NaN is true.
             (Ty::F32, Ty::Bool) => {
                 let (bits, magnitude) = (self.bits_as(Ty::U32, a, from), self.word(0x7fff_ffff));
-                let bits = self.block.value(Op::And, 0, &[bits, magnitude]);
-                self.block.value(Op::LtU, 0, &[ZERO, bits])
+                let bits = self.two(Op::And, bits, magnitude);
+                self.two(Op::LtU, ZERO, bits)
             }
             (_, Ty::Bool) if from != to => {
                 let zero = self.number(from, 0);
-                let is_zero = self.block.value(Op::Eq, 0, &[a, zero]);
-                self.block.value(Op::Not, 0, &[is_zero])
+                let is_zero = self.two(Op::Eq, a, zero);
+                self.one(Op::Not, is_zero)
             }
             _ => self.bits_as(to, a, from),
         };
         let is_float = from == Ty::F32;
         match dtype {
-            DType::F16 => self.block.value(Op::F16, 0, &[value]),
-            DType::BF16 => self.block.value(Op::BF16, 0, &[value]),
+            DType::F16 => self.one(Op::F16, value),
+            DType::BF16 => self.one(Op::BF16, value),
             DType::I8 if is_float => {
                 let ends = [self.number(to, -128), self.number(to, 127)];
-                value = self.block.value(Op::MaxI, 0, &[value, ends[0]]);
-                self.block.value(Op::MinI, 0, &[value, ends[1]])
+                value = self.two(Op::MaxI, value, ends[0]);
+                self.two(Op::MinI, value, ends[1])
             }
             DType::I8 => {
                 let bits = self.word(24);
-                value = self.block.value(Op::Shl, 0, &[value, bits]);
-                self.block.value(Op::ShrI, 0, &[value, bits])
+                value = self.two(Op::Shl, value, bits);
+                self.two(Op::ShrI, value, bits)
             }
             DType::U8 => {
                 let most = self.word(255);
-                self.block.value(if is_float { Op::MinU } else { Op::And }, 0, &[value, most])
+                self.two(if is_float { Op::MinU } else { Op::And }, value, most)
             }
             DType::F32 | DType::I32 | DType::U32 | DType::Bool => value,
         }
@@ -185,29 +185,29 @@ impl Lowering<'_> {
         match (function, ty) {
             (Function::Select, _) => self.block.value(Op::Select, 0, &args),
             (Function::Pow, _) => self.power((a, ty), (b, right)),
-            (Function::Max, _) => self.block.value(max, 0, &[a, b]),
-            (Function::Min, _) => self.block.value(min, 0, &[a, b]),
+            (Function::Max, _) => self.two(max, a, b),
+            (Function::Min, _) => self.two(min, a, b),
             (Function::Clamp, _) => {
-                let value = self.block.value(max, 0, &[a, b]);
-                self.block.value(min, 0, &[value, c])
+                let value = self.two(max, a, b);
+                self.two(min, value, c)
             }
-            (Function::IsNan, _) => self.block.value(Op::IsNan, 0, &[a]),
+            (Function::IsNan, _) => self.one(Op::IsNan, a),
             (Function::Relu, _) => {
                 let zero = self.number(ty, 0);
-                self.block.value(max, 0, &[a, zero])
+                self.two(max, a, zero)
             }
             (Function::Abs | Function::Sign, Ty::U32) => {
                 let most = self.number(ty, if function == Function::Sign { 1 } else { -1 });
-                self.block.value(Op::MinU, 0, &[a, most])
+                self.two(Op::MinU, a, most)
             }
             (Function::Abs, Ty::I32) => {
                 let negative = self.unary(UnaryOp::Neg, a, ty);
-                self.block.value(max, 0, &[a, negative])
+                self.two(max, a, negative)
             }
             (Function::Sign, Ty::I32) => {
                 let ends = [self.number(ty, -1), self.number(ty, 1)];
-                let value = self.block.value(max, 0, &[a, ends[0]]);
-                self.block.value(min, 0, &[value, ends[1]])
+                let value = self.two(max, a, ends[0]);
+                self.two(min, value, ends[1])
             }
             _ => self.block.value(Op::Call, function as u32, &args[..function.arity()]),
         }

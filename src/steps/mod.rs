@@ -50,6 +50,18 @@ impl<'a> Lowering<'a> {
         at as u32
     }
 
+    pub fn one(&mut self, op: Op, a: Reg) -> Reg {
+        self.block.value(op, 0, &[a])
+    }
+
+    pub fn two(&mut self, op: Op, a: Reg, b: Reg) -> Reg {
+        self.block.value(op, 0, &[a, b])
+    }
+
+    pub fn three(&mut self, op: Op, a: Reg, b: Reg, c: Reg) -> Reg {
+        self.block.value(op, 0, &[a, b, c])
+    }
+
     /// A u32.
     pub fn word(&mut self, bits: u32) -> Reg {
         self.block.value(Op::Word, bits, &[])

@@ -16,8 +16,10 @@ macro_rules! ops {
             }
 
             /// In WGSL: `$0` and so on are the operands; see [`crate::wgsl::emit`] for the rest.
-            pub(crate) const fn wgsl(self) -> &'static str {
-                match self { $(Op::$name => $wgsl,)* }
+            pub(crate) fn wgsl(self) -> &'static str {
+                // One text, since each of many would cost the web build an address.
+                const ALL: &str = concat!($($wgsl, "\n",)*);
+                ALL.split('\n').nth(self as usize).unwrap_or_default()
             }
         }
     };

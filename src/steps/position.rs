@@ -41,7 +41,7 @@ impl Lowering<'_> {
     pub(super) fn index_value(&mut self, index: IndexId) -> Reg {
         let word =
             self.total(&Sum { constant: self.nest.indices[index].lo as u32, terms: vec![(self.counters[index], 1)] });
-        self.block.value(Op::AsI, 0, &[word])
+        self.one(Op::AsI, word)
     }
 
     /// A load as the type that the buffer is read as.
@@ -52,7 +52,7 @@ impl Lowering<'_> {
         let tensor = self.tensor(load.node);
         let value = self.block.value(Op::Load, tensor, &[offset]);
         match inside.zip(pad) {
-            Some((inside, pad)) => self.block.value(Op::Select, 0, &[inside, value, pad]),
+            Some((inside, pad)) => self.three(Op::Select, inside, value, pad),
             None => value,
         }
     }
@@ -82,7 +82,7 @@ impl Lowering<'_> {
                 }
             };
             inside = match inside.zip(is_inside) {
-                Some((one, other)) => Some(self.block.value(Op::Both, 0, &[one, other])),
+                Some((one, other)) => Some(self.two(Op::Both, one, other)),
                 None => inside.or(is_inside),
             };
             stride = stride.wrapping_mul(extent);
@@ -92,18 +92,18 @@ impl Lowering<'_> {
 
     /// A computed position, as the value that its type has.
     fn computed(&mut self, value: Reg, ty: Ty, extent: u32, outside: Outside) -> (Reg, Option<Reg>) {
-        let word = |this: &mut Self, value| if ty == Ty::U32 { value } else { this.block.value(Op::AsU, 0, &[value]) };
+        let word = |this: &mut Self, value| if ty == Ty::U32 { value } else { this.one(Op::AsU, value) };
         let zero = self.constant(Value::I32(0));
         if outside == Outside::Clamped {
-            let value = if ty == Ty::U32 { value } else { self.block.value(Op::MaxI, 0, &[value, zero]) };
+            let value = if ty == Ty::U32 { value } else { self.two(Op::MaxI, value, zero) };
             let (value, last) = (word(self, value), self.word(extent.saturating_sub(1)));
-            return (self.block.value(Op::MinU, 0, &[value, last]), None);
+            return (self.two(Op::MinU, value, last), None);
         }
         let (word, extent_word) = (word(self, value), self.word(extent));
-        let mut inside = self.block.value(Op::LtU, 0, &[word, extent_word]);
+        let mut inside = self.two(Op::LtU, word, extent_word);
         if ty != Ty::U32 && extent > 1 << 31 {
-            let positive = self.block.value(Op::LeI, 0, &[zero, value]);
-            inside = self.block.value(Op::Both, 0, &[positive, inside]);
+            let positive = self.two(Op::LeI, zero, value);
+            inside = self.two(Op::Both, positive, inside);
         }
         (word, Some(inside))
     }
@@ -119,14 +119,14 @@ impl Lowering<'_> {
                 let mut part = *term;
                 if *factor != 1 {
                     let factor = self.word(*factor);
-                    part = self.block.value(Op::Mul, 0, &[part, factor]);
+                    part = self.two(Op::Mul, part, factor);
                 }
                 total = match total {
-                    Some(total) => Some(self.block.value(Op::Add, 0, &[total, part])),
+                    Some(total) => Some(self.two(Op::Add, total, part)),
                     None if sum.constant == 0 => Some(part),
                     None => {
                         let constant = self.word(sum.constant);
-                        Some(self.block.value(Op::Add, 0, &[part, constant]))
+                        Some(self.two(Op::Add, part, constant))
                     }
                 };
             }
@@ -147,7 +147,7 @@ impl Lowering<'_> {
                 }
                 Term::Static(index) => {
                     let value = self.block.value(Op::Static, *index as u32, &[]);
-                    let word = self.block.value(Op::AsU, 0, &[value]);
+                    let word = self.one(Op::AsU, value);
                     offset.add(word, factor);
                 }
             }
@@ -164,15 +164,15 @@ impl Lowering<'_> {
         let wraps = most >= 1 << 32 || least < i64::from(extent) - (1 << 32);
         if wraps {
             let (low, high) = self.wide(affine);
-            let small = self.block.value(Op::LtU, 0, &[low, length]);
-            let fits = self.block.value(Op::Eq, 0, &[high, ZERO]);
-            return Some(self.block.value(Op::Both, 0, &[small, fits]));
+            let small = self.two(Op::LtU, low, length);
+            let fits = self.two(Op::Eq, high, ZERO);
+            return Some(self.two(Op::Both, small, fits));
         }
         // Modulo 2^32, what lies outside stays outside.
         let mut offset = Sum::default();
         self.affine(&mut offset, affine, 1);
         let word = self.total(&offset);
-        Some(self.block.value(Op::LtU, 0, &[word, length]))
+        Some(self.two(Op::LtU, word, length))
     }
 
     /// The two words of an affine expression in 64 bits, for factors that 32 do not hold.
@@ -183,23 +183,23 @@ impl Lowering<'_> {
                 Term::Index(index) => self.index_value(*index),
                 Term::Static(index) => self.block.value(Op::Static, *index as u32, &[]),
             };
-            let word = self.block.value(Op::AsU, 0, &[value]);
+            let word = self.one(Op::AsU, value);
             let (factor, factor_high) = (self.word(*factor as u32), self.word((*factor >> 32) as u32));
-            let product = self.block.value(Op::Mul, 0, &[word, factor]);
-            low = self.block.value(Op::Add, 0, &[low, product]);
+            let product = self.two(Op::Mul, word, factor);
+            low = self.two(Op::Add, low, product);
             let one = self.word(1);
-            let carries = self.block.value(Op::LtU, 0, &[low, product]);
-            let carry = self.block.value(Op::Select, 0, &[carries, one, ZERO]);
+            let carries = self.two(Op::LtU, low, product);
+            let carry = self.three(Op::Select, carries, one, ZERO);
             let zero = self.constant(Value::I32(0));
-            let is_negative = self.block.value(Op::LtI, 0, &[value, zero]);
+            let is_negative = self.two(Op::LtI, value, zero);
             // What a negative value has in its upper word, times the factor.
-            let sign = self.block.value(Op::Select, 0, &[is_negative, factor, ZERO]);
-            let upper = self.block.value(Op::MulHigh, 0, &[word, factor]);
-            let upper_product = self.block.value(Op::Mul, 0, &[word, factor_high]);
+            let sign = self.three(Op::Select, is_negative, factor, ZERO);
+            let upper = self.two(Op::MulHigh, word, factor);
+            let upper_product = self.two(Op::Mul, word, factor_high);
             for part in [upper, upper_product, carry] {
-                high = self.block.value(Op::Add, 0, &[high, part]);
+                high = self.two(Op::Add, high, part);
             }
-            high = self.block.value(Op::Sub, 0, &[high, sign]);
+            high = self.two(Op::Sub, high, sign);
         }
         (low, high)
     }

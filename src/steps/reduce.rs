@@ -33,13 +33,13 @@ impl Lowering<'_> {
         let op = accumulation(op, body.ty);
         if indices.is_empty() {
             let value = self.expr(body);
-            return self.block.value(op, 0, &[start, value]);
+            return self.two(op, start, value);
         }
         let sum = self.block.apart(Op::Var, 0, &[start]);
         self.open(indices);
         self.set_inside(&[sum]);
         let value = self.expr(body);
-        let next = self.block.value(op, 0, &[sum, value]);
+        let next = self.two(op, sum, value);
         self.block.effect(Op::Assign, 0, &[sum, next]);
         self.close(indices, &[sum], moves);
         sum
@@ -67,19 +67,19 @@ impl Lowering<'_> {
         let index = indices.first().map_or(ZERO, |index| self.index_value(*index));
         let (low, high) = if is_max { (best, value) } else { (value, best) };
         let less = [Op::LtF, Op::LtI, Op::LtU, Op::LtU][body.ty as usize];
-        let mut takes = self.block.value(less, 0, &[low, high]);
+        let mut takes = self.two(less, low, high);
         let mut variables = vec![best, at];
         if is_float {
-            takes = self.block.value(Op::Either, 0, &[is_none, takes]);
-            let is_nan = self.block.value(Op::IsNan, 0, &[value]);
-            let is_number = self.block.value(Op::Not, 0, &[is_nan]);
-            takes = self.block.value(Op::Both, 0, &[takes, is_number]);
-            let is_none_yet = self.block.value(Op::Both, 0, &[is_none, is_nan]);
+            takes = self.two(Op::Either, is_none, takes);
+            let is_nan = self.one(Op::IsNan, value);
+            let is_number = self.one(Op::Not, is_nan);
+            takes = self.two(Op::Both, takes, is_number);
+            let is_none_yet = self.two(Op::Both, is_none, is_nan);
             self.block.effect(Op::Assign, 0, &[is_none, is_none_yet]);
             variables.push(is_none);
         }
-        let value = self.block.value(Op::Select, 0, &[takes, value, best]);
-        let index = self.block.value(Op::Select, 0, &[takes, index, at]);
+        let value = self.three(Op::Select, takes, value, best);
+        let index = self.three(Op::Select, takes, index, at);
         self.block.effect(Op::Assign, 0, &[best, value]);
         self.block.effect(Op::Assign, 0, &[at, index]);
         self.close(indices, &variables, true);

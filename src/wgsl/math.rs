@@ -7,7 +7,7 @@ const NUMBERS: &str = include_str!("math/numbers.wgsl");
 const FUNCTIONS: &str = include_str!("math/functions.wgsl");
 
 /// What stands between two pieces of [`LIBRARY`].
-const SEAM: char = '#';
+const SEAM: u8 = b'#';
 
 /// Both texts without comments and indentation, which would be a fifth of what the web build carries.
 const LIBRARY: &str = {
@@ -51,12 +51,12 @@ const fn stripped() -> ([u8; NUMBERS.len() + FUNCTIONS.len() + 1], usize) {
                 at += 1;
             }
             if !is_comment {
-                out[len] = if is_blank { SEAM as u8 } else { b'\n' };
+                out[len] = if is_blank { SEAM } else { b'\n' };
                 len += 1;
             }
             at += 1;
         }
-        out[len] = SEAM as u8;
+        out[len] = SEAM;
         len += 1;
         number += 1;
     }
@@ -65,11 +65,15 @@ const fn stripped() -> ([u8; NUMBERS.len() + FUNCTIONS.len() + 1], usize) {
 
 /// Appends the pieces that a text uses, directly or through each other.
 pub fn link(text: &mut String) {
-    for piece in LIBRARY.rsplit(SEAM) {
+    let mut end = LIBRARY.len();
+    while end > 0 {
+        let start = LIBRARY.as_bytes()[..end].iter().rposition(|byte| *byte == SEAM).map_or(0, |at| at + 1);
+        let piece = LIBRARY.get(start..end).unwrap_or_default();
         if calls(text, name(piece)) {
             text.push('\n');
             text.push_str(piece);
         }
+        end = start.saturating_sub(1);
     }
 }
 
@@ -104,7 +108,7 @@ mod tests {
 
     #[test]
     fn every_piece_is_one_function_that_uses_those_before_it() {
-        let pieces: Vec<&str> = LIBRARY.split(SEAM).collect();
+        let pieces: Vec<&str> = LIBRARY.split(char::from(SEAM)).collect();
         assert!(pieces.len() > 50);
         for (at, piece) in pieces.iter().enumerate() {
             assert!(piece.starts_with("fn lab_") && piece.ends_with("}\n") && !piece.contains("//"), "{piece}");

@@ -58,6 +58,7 @@ const SEAM: &[&str] = &[
     "driver/gpu/hold.rs",
     "driver/gpu/runner.rs",
     "driver/host/mod.rs",
+    "driver/host/nest/functions.rs",
     "driver/host/threads.rs",
     "event.rs",
     "notation/float.rs",

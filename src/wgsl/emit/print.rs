@@ -21,7 +21,7 @@ pub(super) fn print(steps: &Steps, texts: &[String]) -> String {
     let mut printer = Printer { steps, texts, named: vec![false; steps.steps.len()], out: String::new() };
     for &reg in &steps.order {
         let step = printer.step(reg);
-        if step.op == Op::Float && decimal(step.number).is_none() {
+        if step.op == Op::Float && scaled(step.number).is_none() {
             printer.named[reg as usize] = true;
         }
         if step.op >= Op::AddF && step.args.into_iter().all(|arg| printer.step(arg).op.is_constant()) {
@@ -74,24 +74,30 @@ impl Printer<'_> {
     /// a call of its function.
     fn fill(&mut self, pattern: &str, reg: Reg, step: Step) {
         let mut is_operand = false;
-        for char in pattern.chars() {
-            match char {
-                '$' => is_operand = true,
-                '0'..='4' if is_operand => {
-                    let at = char as usize - '0' as usize;
-                    self.operand(step.args.get(at).copied().unwrap_or(reg));
+        for byte in pattern.bytes() {
+            match byte {
+                b'$' => is_operand = true,
+                b'0'..=b'4' if is_operand => {
+                    self.operand(step.args.get(usize::from(byte - b'0')).copied().unwrap_or(reg));
                     is_operand = false;
                 }
-                '#' => self.number(step.number),
-                '@' => self.out.push_str(&self.texts[step.number as usize]),
-                '&' if step.op == Op::Call => self.call(step),
-                _ => self.out.push(char),
+                b'#' => self.number(step.number),
+                b'@' => self.out.push_str(&self.texts[step.number as usize]),
+                b'&' if step.op == Op::Call => self.call(step),
+                _ => self.out.push(char::from(byte)),
             }
         }
     }
 
     fn number(&mut self, number: u32) {
-        self.out.push_str(&number.to_string());
+        if number >= 10 {
+            self.number(number / 10);
+        }
+        self.digit(number % 10);
+    }
+
+    fn digit(&mut self, digit: u32) {
+        self.out.push(char::from(b"0123456789abcdef"[digit as usize & 15]));
     }
 
     fn operand(&mut self, reg: Reg) {
@@ -112,15 +118,46 @@ impl Printer<'_> {
 
     fn literal(&mut self, step: Step) {
         let bits = step.number;
-        let text = match step.op {
-            Op::Word => format!("{bits}u"),
+        match step.op {
+            Op::Float if scaled(bits).is_some() => self.decimal(scaled(bits).unwrap_or_default()),
+            Op::Float => {
+                self.out.push_str("lab_f(0x");
+                for nibble in (0..8).rev() {
+                    self.digit(bits >> (4 * nibble) & 15);
+                }
+                self.out.push_str("u)");
+            }
             // The least one is not a literal.
-            Op::Int if (bits as i32) < 0 => format!("i32({})", bits as i32),
-            Op::Int => format!("{bits}i"),
-            Op::Float => decimal(bits).unwrap_or_else(|| format!("lab_f({bits:#x}u)")),
-            _ => (bits != 0).to_string(),
-        };
-        self.out.push_str(&text);
+            Op::Int if (bits as i32) < 0 => {
+                self.out.push_str("i32(-");
+                self.number(bits.wrapping_neg());
+                self.out.push(')');
+            }
+            Op::Truth => self.out.push_str(if bits == 0 { "false" } else { "true" }),
+            op => {
+                self.number(bits);
+                self.out.push(if op == Op::Word { 'u' } else { 'i' });
+            }
+        }
+    }
+
+    /// A number that is so many times 1 / [`PLACES`].
+    fn decimal(&mut self, scaled: i32) {
+        let is_negative = scaled < 0;
+        if is_negative {
+            self.out.push_str("f32(-");
+        }
+        let mut rest = scaled.unsigned_abs();
+        self.number(rest / PLACES);
+        self.out.push('.');
+        loop {
+            rest = rest % PLACES * 10;
+            self.digit(rest / PLACES);
+            if rest.is_multiple_of(PLACES) {
+                break;
+            }
+        }
+        self.out.push(if is_negative { ')' } else { 'f' });
     }
 
     fn call(&mut self, step: Step) {
@@ -147,20 +184,12 @@ impl Printer<'_> {
     }
 }
 
-/// A number with few binary places as a decimal, exactly; none that is subnormal, infinite, NaN or -0.
-fn decimal(bits: u32) -> Option<String> {
-    const PLACES: f32 = 1024.0;
-    let scaled = f32::from_bits(bits) * PLACES;
-    if !(scaled.abs() < 16_777_216.0 && scaled.trunc() == scaled) || bits == 0x8000_0000 {
-        return None;
-    }
-    let scaled = scaled as i32;
-    let (whole, part) = (scaled.unsigned_abs() / 1024, scaled.unsigned_abs() % 1024);
-    // 1 / 1024 is 0.0009765625. The digits behind the point, with a 1 in front for the zeros between.
-    let mut digits = (10_000_000_000 + u64::from(part) * 9_765_625).to_string();
-    while digits.len() > 2 && digits.ends_with('0') {
-        digits.pop();
-    }
-    let digits = &digits[1..];
-    Some(if scaled < 0 { format!("f32(-{whole}.{digits})") } else { format!("{whole}.{digits}f") })
+/// What numbers with few binary places are multiples of the inverse of.
+const PLACES: u32 = 1024;
+
+/// Which multiple a number is, exactly; none that is subnormal, infinite, NaN or -0.
+fn scaled(bits: u32) -> Option<i32> {
+    let scaled = f32::from_bits(bits) * PLACES as f32;
+    let is_exact = scaled.abs() < 16_777_216.0 && scaled.trunc() == scaled && bits != 0x8000_0000;
+    is_exact.then_some(scaled as i32)
 }

@@ -1,24 +1,29 @@
 //! Runs instructions, lane by lane.
 
-use crate::driver::host::nest::code::{At, Code, Instruction};
+use crate::driver::host::nest::code::{Code, Instruction, What};
 use crate::driver::host::nest::math::{apply, call};
 use crate::driver::host::nest::{Stored, memory};
 use crate::driver::host::threads::LOOPS_FOR_ALL;
 use crate::dtype::DType;
 use crate::notation::ast::Function;
+use crate::steps::block::Reg;
 use crate::steps::ops::Op;
 
 /// Points that are computed together.
 pub(super) const LANES: usize = 128;
+
+/// A value in each lane.
+type Lanes = [u32; LANES];
 
 /// Values on the way.
 pub(super) struct Machine<'a> {
     code: &'a Code,
     /// The bytes of each tensor, and its dtype.
     tensors: Vec<(&'a [u8], DType)>,
-    slots: Vec<u32>,
-    /// What is known by its first lane.
-    pub registers: Vec<u32>,
+    statics: &'a [i32],
+    lanes: Vec<Lanes>,
+    /// The first lanes of even values.
+    pub firsts: Vec<u32>,
     /// Lanes in use.
     pub count: usize,
     /// The elements to be stored.
@@ -27,18 +32,15 @@ pub(super) struct Machine<'a> {
 
 impl<'a> Machine<'a> {
     /// Has done what is done once.
-    pub fn new(code: &'a Code, tensors: Vec<(&'a [u8], DType)>, statics: &[i32]) -> Self {
-        let slots = vec![0; code.slots * LANES];
-        let mut machine =
-            Self { code, tensors, slots, registers: code.registers.clone(), count: LANES, stored: Vec::new() };
-        for (register, index) in &code.statics {
-            machine.registers[*register] = statics[*index] as u32;
-        }
+    pub fn new(code: &'a Code, tensors: Vec<(&'a [u8], DType)>, statics: &'a [i32]) -> Self {
+        let firsts = code.firsts.clone();
+        let lanes = vec![[0; LANES]; firsts.len()];
+        let mut machine = Self { code, tensors, statics, lanes, firsts, count: LANES, stored: Vec::new() };
         machine.run(0, code.once);
         machine
     }
 
-    /// The points that the registers of the counters say.
+    /// The points that the counters say.
     pub fn point(&mut self) {
         self.run(self.code.once, self.code.instructions.len());
     }
@@ -46,105 +48,113 @@ impl<'a> Machine<'a> {
     fn run(&mut self, mut at: usize, end: usize) {
         let code = self.code;
         while at < end {
-            match code.instructions[at] {
-                Instruction::Open { counter, count, end, is_along } => {
-                    self.registers[counter] = 0;
-                    if count == 0 {
-                        at = end;
-                    } else if is_along {
-                        self.count = LANES.min(count as usize);
-                    }
-                }
-                Instruction::Close { counter, count, start, is_along } => {
-                    let turns = if is_along { LANES as u32 } else { 1 };
-                    let next = self.registers[counter].saturating_add(turns);
-                    self.registers[counter] = next;
-                    let is_over = next >= count;
-                    if is_along {
-                        self.count = if is_over { 1 } else { LANES.min((count - next) as usize) };
-                    }
-                    if !is_over {
-                        at = start;
-                    }
-                }
-                other => self.step(other),
-            }
-            at += 1;
+            at = self.step(at, &code.instructions[at]);
         }
     }
 
-    fn step(&mut self, instruction: Instruction) {
-        let count = self.count;
-        match instruction {
-            Instruction::First { op, number, to, args } => {
-                let args = args.map(|arg| [self.registers[arg]]);
-                let mut out = [0];
-                each(op, number, &mut out, args.each_ref().map(|arg| &arg[..]));
-                self.registers[to] = out[0];
+    fn stride(&self, reg: Reg) -> u32 {
+        self.code.strides[reg as usize].unwrap_or(0)
+    }
+
+    /// Does an instruction, and says which is next.
+    fn step(&mut self, at: usize, instruction: &Instruction) -> usize {
+        let &Instruction { what, op, number, to, args } = instruction;
+        let [a, b, c, _] = args.map(|arg| arg as usize);
+        let count = self.count.min(LANES);
+        let first = self.firsts[a];
+        let stride = self.stride(args[0]);
+        match what {
+            What::Open | What::Close => return self.turn(at, instruction),
+            What::First => {
+                let mut out = [0; LANES];
+                if op == Op::Static {
+                    out[0] = self.statics[number as usize] as u32;
+                } else {
+                    let values = args.map(|arg| [self.firsts[arg as usize]]);
+                    each(op, number, &mut out[..1], values.each_ref().map(|value| &value[..]));
+                }
+                self.firsts[to as usize] = out[0];
             }
-            Instruction::Each { op, number, to, args } => {
-                let (before, out) = self.slots.split_at_mut(to * LANES);
-                each(op, number, &mut out[..count], args.map(|arg| &before[arg * LANES..][..count]));
+            What::LoadFirst => {
+                let (bytes, dtype) = self.tensors[number as usize];
+                self.firsts[to as usize] = memory::read(dtype, bytes, first);
             }
-            Instruction::Spread { from, stride, to } => {
-                let mut value = self.registers[from];
-                for out in &mut self.slots[to * LANES..][..LANES] {
-                    *out = value;
-                    value = value.wrapping_add(stride);
+            What::Store | What::Scatter => {
+                for lane in 0..count {
+                    let offset = first.wrapping_add(stride.wrapping_mul(lane as u32));
+                    let offset = if what == What::Store { offset } else { self.lanes[a][lane] };
+                    if self.lanes[c][lane] != 0 {
+                        self.stored.push((number, offset, self.lanes[b][lane]));
+                    }
                 }
             }
-            Instruction::LoadFirst { tensor, at, to } => {
-                let (bytes, dtype) = self.tensors[tensor];
-                self.registers[to] = memory::read(dtype, bytes, self.registers[at]);
+            What::Move => {
+                let from = self.lanes[a];
+                self.lanes[to as usize][..count].copy_from_slice(&from[..count]);
             }
-            Instruction::Load { tensor, at, to } => {
-                let (bytes, dtype) = self.tensors[tensor];
-                let (before, out) = self.slots.split_at_mut(to * LANES);
-                let out = &mut out[..count];
-                match at {
-                    At::Even(register, stride) => {
-                        memory::read_all(dtype, bytes, self.registers[register], stride, out);
-                    }
-                    At::Lanes(slot) => {
-                        for (out, offset) in out.iter_mut().zip(&before[slot * LANES..]) {
+            _ => {
+                let (before, out) = self.lanes.split_at_mut(to as usize);
+                let Some(out) = out.first_mut() else { return at };
+                match what {
+                    What::Spread => even(first, stride, out),
+                    What::Fill => *out = [out[0]; LANES],
+                    What::Neutral => out[1..].fill(number),
+                    What::Fold => fold(op, out),
+                    What::Each => each(op, number, &mut out[..count], args.map(|arg| &before[arg as usize][..count])),
+                    _ => {
+                        let (bytes, dtype) = self.tensors[number as usize];
+                        let is_run = what == What::Load && stride == 1;
+                        if is_run && memory::read_words(dtype, bytes, first, &mut out[..count]) {
+                            return at + 1;
+                        }
+                        let mut offsets = [0; LANES];
+                        if what == What::Load {
+                            even(first, stride, &mut offsets);
+                        }
+                        let offsets = if what == What::Load { &offsets } else { &before[a] };
+                        for (out, offset) in out[..count].iter_mut().zip(offsets) {
                             *out = memory::read(dtype, bytes, *offset);
                         }
                     }
                 }
             }
-            Instruction::Move { from, to } => {
-                self.slots.copy_within(from * LANES..from * LANES + count, to * LANES);
-            }
-            Instruction::Store { tensor, at, value, inside } => self.store(tensor, at, value, inside),
-            Instruction::Fill { to, others } => {
-                let [first, rest @ ..] = &mut self.slots[to * LANES..][..LANES] else { return };
-                rest.fill(others.unwrap_or(*first));
-            }
-            Instruction::Fold { op, to } => {
-                let mut half = LANES / 2;
-                while half > 0 {
-                    let (low, high) = self.slots[to * LANES..][..2 * half].split_at_mut(half);
-                    let mut now = [0; LANES / 2];
-                    now[..half].copy_from_slice(low);
-                    each(op, 0, low, [&now[..half], high, high, high]);
-                    half /= 2;
-                }
-            }
-            Instruction::Open { .. } | Instruction::Close { .. } => {}
         }
+        at + 1
     }
 
-    fn store(&mut self, tensor: u32, at: At, value: usize, inside: usize) {
-        let count = self.count;
-        for lane in 0..count {
-            let offset = match at {
-                At::Even(register, stride) => self.registers[register].wrapping_add(stride.wrapping_mul(lane as u32)),
-                At::Lanes(slot) => self.slots[slot * LANES + lane],
-            };
-            if self.slots[inside * LANES + lane] != 0 {
-                self.stored.push((tensor, offset, self.slots[value * LANES + lane]));
-            }
+    /// The ends of loops.
+    fn turn(&mut self, at: usize, instruction: &Instruction) -> usize {
+        let [counter, other, ..] = instruction.args;
+        let is_along = self.stride(counter) == 1;
+        let turns = if is_along { LANES as u32 } else { 1 };
+        let first = &mut self.firsts[counter as usize];
+        let is_open = instruction.what == What::Open;
+        *first = if is_open { 0 } else { first.saturating_add(turns) };
+        let left = instruction.number.saturating_sub(*first);
+        if is_along {
+            self.count = if left == 0 { 1 } else { LANES.min(left as usize) };
         }
+        // The body is behind the one end, what follows behind the other.
+        if is_open == (left == 0) { other as usize + 1 } else { at + 1 }
+    }
+}
+
+/// An even value in each lane.
+fn even(first: u32, stride: u32, out: &mut Lanes) {
+    for (lane, out) in out.iter_mut().enumerate() {
+        *out = first.wrapping_add(stride.wrapping_mul(lane as u32));
+    }
+}
+
+/// All lanes into the first.
+fn fold(op: Op, lanes: &mut Lanes) {
+    let mut half = LANES / 2;
+    while half > 0 {
+        let (low, high) = lanes[..2 * half].split_at_mut(half);
+        let mut now = [0; LANES / 2];
+        now[..half].copy_from_slice(low);
+        each(op, 0, low, [&now[..half], high, high, high]);
+        half /= 2;
     }
 }
 
@@ -175,8 +185,9 @@ fn each(op: Op, number: u32, out: &mut [u32], [a, b, c, d]: [&[u32]; 4]) {
         };
     }
     loops!(
-        AddF SubF MulF DivF MinF MaxF LtF Add Sub Mul And Select;
-        LeF EqF NegF MinI MinU MaxI MaxU LtI LtU LeI LeU Eq Xor Or Shl ShrI ShrU IsNan Both Either Not
-        FToI FToU IToF UToF F16 BF16 DivI DivU RemI RemU
+        AddF MulF;
+        SubF DivF MinF MaxF LtF LeF EqF NegF
+        Add Sub Mul And Xor Or Eq Shl ShrI ShrU MinI MinU MaxI MaxU LtI LtU LeI LeU DivI DivU RemI RemU
+        Select IsNan Both Either Not FToI FToU IToF UToF F16 BF16
     )
 }

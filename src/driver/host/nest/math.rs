@@ -1,5 +1,6 @@
 //! Operations as index notation defines them, on single values, as their 32 bits; a truth value is 0 or 1.
 
+use crate::driver::host::nest::functions;
 use crate::driver::host::nest::memory::{narrow_bf16, narrow_f16, widen_f16};
 use crate::notation::ast::Function;
 use crate::steps::ops::Op;
@@ -41,7 +42,7 @@ pub(super) fn apply(op: Op, a: u32, b: u32, c: u32) -> u32 {
         // Of the negative exponents nothing is left, but for 1 and -1.
         Op::PowI | Op::PowUI if i(b) < 0 => match i(a) {
             1 => 1,
-            -1 if op == Op::PowI => a.wrapping_pow(b & 1),
+            -1 if op == Op::PowI => 1u32.wrapping_sub(2 * (b & 1)),
             _ => 0,
         },
         // The low bits of a power do not depend on the sign.
@@ -83,7 +84,7 @@ pub(super) fn apply(op: Op, a: u32, b: u32, c: u32) -> u32 {
 
 /// `base ** exponent` of floats. Squares are exact products.
 fn power(base: f32, exponent: f32) -> f32 {
-    if exponent == 2.0 { base * base } else { base.powf(exponent) }
+    if exponent == 2.0 { base * base } else { functions::pow(base, exponent) }
 }
 
 /// A function of floats, or of random numbers.
@@ -103,20 +104,20 @@ pub(super) fn call(function: Function, x: u32, y: u32, z: u32, w: u32) -> u32 {
         Function::Trunc => a.trunc(),
         Function::Sqrt => a.sqrt(),
         Function::Rsqrt => 1.0 / a.sqrt(),
-        Function::Exp => a.exp(),
-        Function::Exp2 => a.exp2(),
-        Function::Log => a.ln(),
-        Function::Log2 => a.log2(),
-        Function::Sin => a.sin(),
-        Function::Cos => a.cos(),
-        Function::Tan => a.tan(),
-        Function::Asin => a.asin(),
-        Function::Acos => a.acos(),
-        Function::Atan => a.atan(),
-        Function::Atan2 => a.atan2(b),
-        Function::Sinh => a.sinh(),
-        Function::Cosh => a.cosh(),
-        Function::Tanh => a.tanh(),
+        Function::Exp => functions::exp(a),
+        Function::Exp2 => functions::exp2(a),
+        Function::Log => functions::ln(a),
+        Function::Log2 => functions::log2(a),
+        Function::Sin => functions::sin(a),
+        Function::Cos => functions::cos(a),
+        Function::Tan => functions::tan(a),
+        Function::Asin => functions::asin(a),
+        Function::Acos => functions::acos(a),
+        Function::Atan => functions::atan(a),
+        Function::Atan2 => functions::atan2(a, b),
+        Function::Sinh => functions::sinh(a),
+        Function::Cosh => functions::cosh(a),
+        Function::Tanh => functions::tanh(a),
         Function::Fma => a.mul_add(b, f(z)),
         Function::Erf => erf(f64::from(a)) as f32,
         Function::Sigmoid => sigmoid(a),
@@ -125,7 +126,7 @@ pub(super) fn call(function: Function, x: u32, y: u32, z: u32, w: u32) -> u32 {
         Function::Silu if a < -90.0 => 0.0,
         Function::Silu => a * sigmoid(a),
         Function::Softplus if a.is_nan() => a,
-        Function::Softplus => a.max(0.0) + (-a.abs()).exp().ln_1p(),
+        Function::Softplus => a.max(0.0) + functions::ln_1p(functions::exp(-a.abs())),
         // Steps make others of these; the sign of a zero or of a NaN is itself.
         Function::Sign
         | Function::Pow
@@ -140,7 +141,7 @@ pub(super) fn call(function: Function, x: u32, y: u32, z: u32, w: u32) -> u32 {
 }
 
 fn sigmoid(a: f32) -> f32 {
-    1.0 / (1.0 + (-a).exp())
+    1.0 / (1.0 + functions::exp(-a))
 }
 
 fn gelu(a: f32) -> f32 {
@@ -157,7 +158,7 @@ fn gelu(a: f32) -> f32 {
 fn gelu_tanh(a: f32) -> f32 {
     let wide = f64::from(a);
     let inner = (2.0 / std::f64::consts::PI).sqrt() * (wide + 0.044715 * wide * wide * wide);
-    let half = 1.0 / (1.0 + (-2.0 * inner).exp());
+    let half = 1.0 / (1.0 + functions::exp_wide(-2.0 * inner));
     if half == 0.0 { 0.0 } else { (wide * half) as f32 }
 }
 
@@ -186,7 +187,7 @@ fn erfc(x: f64) -> f64 {
     for n in (1..=60).rev() {
         fraction = f64::from(n) / 2.0 / (x + fraction);
     }
-    (-x * x).exp() / ((x + fraction) * std::f64::consts::PI.sqrt())
+    functions::exp_wide(-x * x) / ((x + fraction) * std::f64::consts::PI.sqrt())
 }
 
 /// The first word of Threefry-2x32 with 20 rounds (Salmon et al., 2011).
@@ -212,8 +213,8 @@ fn uniform(seed: u32, counter: u32, stream: u32) -> f32 {
 }
 
 fn normal(seed: u32, counter: u32) -> f32 {
-    let radius = (-2.0 * (1.0 - uniform(seed, counter, 0)).ln()).sqrt();
-    radius * (2.0 * std::f32::consts::PI * uniform(seed, counter, 1)).cos()
+    let radius = (-2.0 * functions::ln(1.0 - uniform(seed, counter, 0))).sqrt();
+    radius * functions::cos(2.0 * std::f32::consts::PI * uniform(seed, counter, 1))
 }
 
 #[cfg(test)]

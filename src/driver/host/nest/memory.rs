@@ -18,22 +18,15 @@ pub(super) fn read(dtype: DType, memory: &[u8], offset: u32) -> u32 {
     }
 }
 
-/// The elements from an offset on, so many apart.
-pub(super) fn read_all(dtype: DType, memory: &[u8], start: u32, step: u32, out: &mut [u32]) {
-    if step == 1 && dtype.size_bytes() == 4 {
-        let first = (start as usize).wrapping_mul(4);
-        if let Some(bytes) = first.checked_add(out.len() * 4).and_then(|end| memory.get(first..end)) {
-            for (out, word) in out.iter_mut().zip(bytes.as_chunks().0) {
-                *out = u32::from_le_bytes(*word);
-            }
-            return;
-        }
+/// The words from an offset on; false where these are not words, or not all there.
+pub(super) fn read_words(dtype: DType, memory: &[u8], start: u32, out: &mut [u32]) -> bool {
+    let first = (start as usize).wrapping_mul(4);
+    let bytes = first.checked_add(out.len() * 4).and_then(|end| memory.get(first..end));
+    let Some(bytes) = bytes.filter(|_| dtype.size_bytes() == 4) else { return false };
+    for (out, word) in out.iter_mut().zip(bytes.as_chunks().0) {
+        *out = u32::from_le_bytes(*word);
     }
-    let mut offset = start;
-    for out in out {
-        *out = read(dtype, memory, offset);
-        offset = offset.wrapping_add(step);
-    }
+    true
 }
 
 /// Writes an element.

@@ -3,6 +3,7 @@
 //! Every point's value is computed before the first is stored, so a nest sees the values from before it.
 
 mod code;
+mod functions;
 mod machine;
 mod math;
 mod memory;
@@ -17,7 +18,6 @@ use crate::notation::program::IndexId;
 use crate::schedule::{extent, iterations};
 use crate::steps::Lowering;
 use crate::steps::ops::{Op, accumulation};
-use crate::steps::reduce::neutral;
 
 /// Work of a thread, at least: points times what is reduced in each.
 const POINTS_PER_THREAD: u64 = 1 << 15;
@@ -64,28 +64,24 @@ impl NestCode {
         let tensors = lowering.tensors.iter().map(tensor).collect::<Result<Vec<_>>>()?;
         let is_long = free.last().is_some_and(|(_, extent)| *extent >= LONG_ROW);
         // The longest reduction.
-        let longest = nest.stages.iter().filter_map(|stage| Some((stage.fold.as_ref()?, stage.value.ty)));
-        let longest = longest.max_by_key(|(fold, _)| iterations(&nest.indices, &fold.over));
-        let along = longest.and_then(|(fold, _)| fold.over.last()).filter(|_| !is_long).or(nest.free.last());
+        let turns = |over: &[IndexId]| iterations(&nest.indices, over);
+        let folds = nest.stages.iter().filter_map(|stage| stage.fold.as_ref());
+        let longest = folds.map(|fold| &fold.over[..]).max_by_key(|over| turns(over));
+        let along = longest.and_then(<[IndexId]>::last).filter(|_| !is_long).or(nest.free.last());
+        let is_row = along.is_some() && along == nest.free.last();
         let targets = nest.stores().map(|store| lowering.tensors.iter().position(|known| *known == store.target));
         let targets = targets.flatten().max().map_or(0, |last| last + 1);
         let atomic = nest.stages.iter().find_map(|stage| {
             let op = stage.store.as_ref()?.atomic?;
             Some(accumulation(op, stage.value.ty))
         });
-        let steps = lowering.block.finish();
-        let is_counter = |index: IndexId| {
-            let counts = |step: &crate::steps::block::Step| step.op == Op::Counter && step.number == index as u32;
-            steps.steps.iter().position(counts).map(|reg| reg as u32)
-        };
-        let along = along.and_then(|index| is_counter(*index));
-        let is_row = along.is_some_and(|along| free.last().is_some_and(|(counter, _)| *counter == along as usize));
+        let code = code(&lowering.block.finish(), along.copied());
         Ok(Self {
-            code: code(&steps, along, longest.map_or(0, |(fold, ty)| neutral(ty, fold.op).bits())),
+            code,
             tensors,
             free,
             lanes: if is_row { LANES as u64 } else { 1 },
-            reduced: longest.map_or(1, |(fold, _)| iterations(&nest.indices, &fold.over)),
+            reduced: longest.map_or(1, turns),
             targets,
             atomic,
         })
@@ -107,7 +103,7 @@ impl NestCode {
                 for (at, (counter, extent)) in self.free.iter().enumerate().rev() {
                     let (goes, lanes) = (goes(at, *extent), if at == last { self.lanes } else { 1 });
                     let first = rest % goes * lanes;
-                    machine.registers[*counter] = first as u32;
+                    machine.firsts[*counter] = first as u32;
                     rest /= goes;
                     if at == last {
                         machine.count = lanes.min(extent - first) as usize;
