@@ -58,7 +58,9 @@ impl<D: Driver> Device<D> {
                 .grid(emitted.grid);
             let mut buffers = Vec::with_capacity(emitted.tensors.len());
             for (position, (buffer, access)) in emitted.tensors.iter().enumerate() {
-                kernel = kernel.tensor(format!("t{position}"), &tensors[*buffer], *access);
+                let (name, node) = (format!("t{position}"), &tensors[*buffer]);
+                let is_merged = spec.merged.contains(&loops.buffers[*buffer].name);
+                kernel = if is_merged { kernel.merge_tensor(name, node) } else { kernel.tensor(name, node, *access) };
                 buffers.push(*buffer);
             }
             kernel.nest = Some(NestOf { loops: loops.clone(), nest: index, buffers });
@@ -89,6 +91,10 @@ impl<D: Driver> Device<D> {
 }
 
 fn checked(spec: &ProgramSpec) -> Result<Program> {
+    if spec.merged.len() > 1 {
+        let message = "a program merges one node, since the merge buffer has one tenant; split it";
+        return Err(Error::new(ErrorKind::KernelInterface, message));
+    }
     let given: Vec<Given> = spec
         .given
         .iter()
@@ -96,7 +102,7 @@ fn checked(spec: &ProgramSpec) -> Result<Program> {
             name: name.clone(),
             dtype: node.dtype(),
             shape: node.shape().to_vec(),
-            is_constant: node.mode() == MemoryMode::Constant,
+            is_constant: node.mode() == MemoryMode::Constant || spec.merged.contains(name),
         })
         .collect();
     let (text, ast) = match &spec.source {

@@ -16,6 +16,8 @@ pub struct ProgramSpec {
     pub source: ProgramSource,
     /// Nodes by their name in the program.
     pub given: Vec<(String, TensorNode)>,
+    /// Those of them that are read from the device's merge buffer; one at most.
+    pub merged: Vec<String>,
     /// Names that the context will have; with none, every created node that no statement reads afterwards.
     pub outputs: Vec<String>,
     /// Whether each statement stays a kernel of its own.
@@ -51,7 +53,8 @@ impl ProgramSpec {
     }
 
     fn of(name: impl Into<String>, source: ProgramSource) -> Self {
-        Self { name: name.into(), source, given: Vec::new(), outputs: Vec::new(), is_plain: false }
+        let (given, merged, outputs) = (Vec::new(), Vec::new(), Vec::new());
+        Self { name: name.into(), source, given, merged, outputs, is_plain: false }
     }
 
     /// Gives a node under its label.
@@ -66,6 +69,15 @@ impl ProgramSpec {
     pub fn node_as(mut self, name: impl Into<String>, node: &TensorNode) -> Self {
         self.given.push((name.into(), node.clone()));
         self
+    }
+
+    /// Gives what the device's merge buffer holds a name, to be read; it must hold `node`: the copy that puts it there is
+    /// `Context::device_to_device`. A program has one at most.
+    #[must_use]
+    pub fn merge_node(mut self, name: impl Into<String>, node: &TensorNode) -> Self {
+        let name = name.into();
+        self.merged.push(name.clone());
+        self.node_as(name, node)
     }
 
     /// Names outputs: nodes of the program that the routine's context will have.

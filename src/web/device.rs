@@ -345,6 +345,7 @@ fn program(name: String, text: String, spec: &JsValue, nodes: &[TensorNode]) -> 
     }
     let mut program = ProgramSpec::new(name, text).outputs(strings(spec, "outputs"));
     program.given = names.into_iter().zip(nodes.iter().cloned()).collect();
+    program.merged = strings(spec, "merged");
     Ok(Source::Program(program))
 }
 

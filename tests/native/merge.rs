@@ -1,6 +1,8 @@
 //! Copies between contexts, and the merge buffer, on both drivers.
 
-use wgslab::{Access, Context, Device, Driver, ErrorKind, KernelSpec, Landing, PoolId, TensorNode, host};
+use wgslab::{
+    Access, Context, Device, Driver, ErrorKind, KernelSpec, Landing, PoolId, ProgramSpec, Source, TensorNode, host,
+};
 
 use crate::{ints, open};
 
@@ -16,7 +18,14 @@ fn add_merged(to: &TensorNode, from: &TensorNode) -> KernelSpec {
     )
 }
 
-async fn merge_gradients<D: Driver>(device: &Device<D>) -> wgslab::Result<Vec<i32>> {
+fn add_merged_in_notation(to: &TensorNode, from: &TensorNode) -> ProgramSpec {
+    ProgramSpec::new("merge", "to[i] += from[i]").node_as("to", to).merge_node("from", from)
+}
+
+async fn merge_gradients<D: Driver, S: Into<Source>>(
+    device: &Device<D>,
+    add_merged: fn(&TensorNode, &TensorNode) -> S,
+) -> wgslab::Result<Vec<i32>> {
     let gradient = ints("gradient", 10);
     let mine = Context::root(device).init_from_host(&gradient, &[1; 10])?;
     let theirs = Context::root(device).init_from_host(&gradient, &[20; 10])?;
@@ -42,8 +51,28 @@ async fn merge_gradients<D: Driver>(device: &Device<D>) -> wgslab::Result<Vec<i3
 #[test]
 fn gradients_are_merged_on_both_drivers() {
     let on_host = host::open(host::OpenOptions::default()).unwrap();
-    assert_eq!(pollster::block_on(merge_gradients(&on_host)).unwrap(), [321; 10]);
-    assert_eq!(pollster::block_on(merge_gradients(&open())).unwrap(), [321; 10]);
+    assert_eq!(pollster::block_on(merge_gradients(&on_host, add_merged)).unwrap(), [321; 10]);
+    assert_eq!(pollster::block_on(merge_gradients(&open(), add_merged)).unwrap(), [321; 10]);
+}
+
+#[test]
+fn programs_merge_as_kernels_do() {
+    let on_host = host::open(host::OpenOptions::default()).unwrap();
+    assert_eq!(pollster::block_on(merge_gradients(&on_host, add_merged_in_notation)).unwrap(), [321; 10]);
+    assert_eq!(pollster::block_on(merge_gradients(&open(), add_merged_in_notation)).unwrap(), [321; 10]);
+}
+
+#[test]
+fn a_program_only_reads_what_it_merges_and_merges_one_node() {
+    let device = host::open(host::OpenOptions::default()).unwrap();
+    let (x, y) = (ints("x", 4), ints("y", 4));
+    let refused = |spec: ProgramSpec| pollster::block_on(device.compile(spec)).unwrap_err();
+    let error = refused(ProgramSpec::new("p", "m[i] += 1").merge_node("m", &x));
+    assert_eq!(error.kind(), ErrorKind::NotationMeaning, "{error}");
+    assert!(error.to_string().contains("\"m\" can only be read, as a constant or from the merge buffer"), "{error}");
+    let error = refused(ProgramSpec::new("p", "z[i] = a[i] + b[i]").merge_node("a", &x).merge_node("b", &y));
+    assert_eq!(error.kind(), ErrorKind::KernelInterface, "{error}");
+    assert!(error.to_string().contains("a program merges one node"), "{error}");
 }
 
 #[test]

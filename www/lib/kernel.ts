@@ -67,6 +67,8 @@ export interface Declared {
   readonly raw: RawSource;
   /** What a kernel declares; what a program uses, its compilation says. */
   readonly kernel?: { readonly tensors: readonly NamedTensor[]; readonly statics: readonly string[] };
+  /** Names in a program of what is read from the merge buffer. */
+  readonly merged?: readonly string[];
 }
 
 /** A kernel, once its declaration has the types that the wasm module takes. */

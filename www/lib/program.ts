@@ -13,6 +13,11 @@ export interface ProgramSpec {
    * Others it declares or creates.
    */
   nodes?: readonly TensorNode<DType>[] | Readonly<Record<string, TensorNode<DType>>>;
+  /**
+   * A node that is read from the device's merge buffer, by its name in the program; one at most. The copy that puts it there
+   * is `context.deviceToDevice` with `into: "merge-buffer"`; link behind that copy.
+   */
+  merged?: Readonly<Record<string, TensorNode<DType>>>;
   /** Names of nodes that contexts have after linking; if left out, those that are created and that no later statement reads. */
   outputs?: readonly string[];
   /** Rejects with the signal's reason when it fires. */
@@ -29,7 +34,7 @@ export interface Program {
   spec?: Omit<ProgramSpec, "signal">;
 }
 
-const OPTIONS: readonly string[] = ["nodes", "outputs", "signal"];
+const OPTIONS: readonly string[] = ["nodes", "merged", "outputs", "signal"];
 
 /** A program, once its parts have the types that the wasm module takes. */
 export function declareProgram(name: string, text: string, spec: Omit<ProgramSpec, "signal"> = {}): Declared {
@@ -39,18 +44,20 @@ export function declareProgram(name: string, text: string, spec: Omit<ProgramSpe
   const strange = Object.keys(spec).find((key) => !OPTIONS.includes(key));
   if (strange !== undefined) {
     const message =
-      `compile "${name}": a program has no option "${strange}", but nodes, outputs and signal; ` +
+      `compile "${name}": a program has no option "${strange}", but nodes, merged, outputs and signal; ` +
       "for a WGSL kernel pass its tensors and its grid";
     throw new WgslabError("unsupported", message);
   }
-  const { nodes = [], outputs = [] } = spec;
+  const { nodes = [], merged = {}, outputs = [] } = spec;
   checkObject(`compile "${name}": the nodes`, nodes, "pass a list of nodes, or a record by name");
-  const named = isList(nodes) ? nodes.map((node) => [node?.label, node] as const) : Object.entries(nodes);
+  checkObject(`compile "${name}": what is merged`, merged, "pass a record with one node by its name in the program");
+  const own = isList(nodes) ? nodes.map((node) => [node?.label, node] as const) : Object.entries(nodes);
+  const named = [...own, ...Object.entries(merged)];
   for (const [, node] of named) checkNode(`compile "${name}": a node`, node);
   checkList(`compile "${name}": the outputs`, outputs);
   for (const output of outputs) checkText(`compile "${name}": an output's name`, output);
-  const raw = { names: named.map(([name]) => name), outputs: [...outputs] };
-  return { name, raw: [name, text, raw, named.map(([, { raw }]) => raw)] };
+  const raw = { names: named.map(([name]) => name), merged: Object.keys(merged), outputs: [...outputs] };
+  return { name, raw: [name, text, raw, named.map(([, { raw }]) => raw)], merged: raw.merged };
 }
 
 function isList(nodes: NonNullable<ProgramSpec["nodes"]>): nodes is readonly TensorNode<DType>[] {

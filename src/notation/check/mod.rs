@@ -35,7 +35,7 @@ pub struct Given {
     pub dtype: DType,
     /// Its extents.
     pub shape: Vec<u32>,
-    /// Whether it is a constant, which no statement may write.
+    /// Whether no statement may write it: a constant, or what the merge buffer holds.
     pub is_constant: bool,
 }
 

@@ -16,7 +16,8 @@ pub(super) fn check<'a>(symbols: &mut Symbols<'a>, statement: &'a ast::Statement
     let name = statement.target.text.as_str();
     let at = statement.target.span.start;
     if symbols.is_constant(name) {
-        let message = format_args!("\"{name}\" is a constant, initialised once; give it as on_device to write to it");
+        let message =
+            format_args!("\"{name}\" can only be read, as a constant or from the merge buffer; assign to another node");
         return Err(symbols.faults.fail(MEANING, at, message));
     }
     let known = symbols.node(name);

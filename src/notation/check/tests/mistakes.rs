@@ -81,7 +81,7 @@ fn names() {
         ),
         (
             "fixed[i] = v[i]",
-            "notation-meaning 1:1 \"fixed\" is a constant, initialised once; give it as on_device to write to it",
+            "notation-meaning 1:1 \"fixed\" can only be read, as a constant or from the merge buffer; assign to another node",
         ),
         (
             "y[i] = v[i]; z[j] = y[j]; t[k] = Y[k]",
