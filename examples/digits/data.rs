@@ -1,12 +1,13 @@
 //! The digits: reading the file, and the fixed shuffle and split that `program.json` describes.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::path::Path;
 
 use flate2::read::GzDecoder;
 
 use crate::native::Result;
-use crate::native::program::Split;
+use crate::native::program::{Batches, Hyperparameters, Split};
 
 const PIXELS: usize = 64;
 
@@ -43,6 +44,25 @@ impl Digits {
         let test_len = (labels.len() as f64 * split.test_fraction) as usize;
         let test_order = train_order.split_off(labels.len() - test_len);
         Ok(Self { pixels, labels, train_order, test_order })
+    }
+
+    /// The bytes of an input of the program.
+    pub fn input(&self, name: &str, settings: &Hyperparameters, batches: Batches) -> Result<Cow<'_, [u8]>> {
+        let number = |value: f32| Cow::Owned(value.to_le_bytes().to_vec());
+        Ok(match name {
+            "pixels" => Cow::Borrowed(self.pixels.as_slice()),
+            "labels" => Cow::Borrowed(self.labels.as_slice()),
+            "batch_rows" => {
+                let len = batches.count as usize * batches.rows as usize;
+                let rows: Vec<u32> = self.train_order.iter().copied().cycle().take(len).collect();
+                Cow::Owned(bytemuck::cast_slice(&rows).to_vec())
+            }
+            "test_rows" => Cow::Borrowed(bytemuck::cast_slice(&self.test_order)),
+            "rate" => number(settings.learning_rate),
+            "momentum" => number(settings.momentum),
+            "rows" => number(batches.rows as f32),
+            name => return Err(format!("program.json: nothing to upload for \"{name}\"").into()),
+        })
     }
 }
 

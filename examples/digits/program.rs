@@ -1,7 +1,11 @@
-//! The training program as data: `program.json` and its kernels, the same files that the page reads.
+//! The training program as data: `program.json` and the files that it names, the same that the page reads.
+
+use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::Deserialize;
-use wgslab::Access;
+use serde::de::DeserializeOwned;
+use wgslab::{Context, Driver, KernelSpec, ProgramSpec, Routine, Source, TensorNode, host};
 
 use crate::native::Result;
 
@@ -17,13 +21,13 @@ pub struct Program {
     pub inputs: Vec<String>,
     /// Nodes that start as zeros.
     pub state: Vec<String>,
-    /// Nodes that the host reads at the end: labels, predictions, confidence.
+    /// Nodes that the host reads at the end: accuracy, confusion matrix, predictions, confidence.
     pub outputs: Vec<String>,
-    /// Kernels that run once before the first step.
+    /// What runs once before the first step.
     pub setup: Vec<Kernel>,
-    /// Kernels of one step, in order.
+    /// What one step runs, in order.
     pub step: Vec<Kernel>,
-    /// Kernels that read the test rows, in order.
+    /// What reads the test rows, in order.
     pub test: Vec<Kernel>,
 }
 
@@ -45,31 +49,68 @@ pub struct Split {
 #[derive(Debug, Deserialize)]
 pub struct Node {
     pub name: String,
-    pub dtype: String,
-    pub shape: Vec<u32>,
+    dtype: String,
+    shape: Vec<Extent>,
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Extent {
+    Fixed(u32),
+    Of(Cut),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Cut {
+    Batches,
+    Rows,
+}
+
+/// How the training rows, round and round, are cut into batches.
+#[derive(Clone, Copy, Debug)]
+pub struct Batches {
+    pub count: u32,
+    /// The rows of each.
+    pub rows: u32,
+}
+
+/// What a device compiles: a program in index notation, and perhaps a raw kernel that does the same.
 #[derive(Debug, Deserialize)]
 pub struct Kernel {
-    pub name: String,
-    pub file: String,
-    pub grid: [u32; 3],
-    pub statics: Vec<String>,
-    pub tensors: Vec<Tensor>,
+    name: String,
+    files: Vec<String>,
+    raw: Option<Raw>,
 }
 
-/// A tensor of a kernel: its name in the kernel's accessors, and the node that stands for it.
 #[derive(Debug, Deserialize)]
-pub struct Tensor {
-    pub name: String,
-    pub node: String,
+struct Raw {
+    file: String,
+    grid: [u32; 3],
+    tensors: Vec<Tensor>,
+}
+
+/// How a raw kernel uses a node.
+#[derive(Debug, Deserialize)]
+struct Tensor {
+    node: String,
     access: String,
 }
 
+/// A JSON file in the folder of the examples.
+pub fn load<T: DeserializeOwned>(file: &str) -> Result<T> {
+    Ok(serde_json::from_str(&text(file)?)?)
+}
+
+fn text(file: &str) -> Result<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(file);
+    std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()).into())
+}
+
 impl Program {
-    /// The program that this example was built with.
+    /// The digits program.
     pub fn load() -> Result<Self> {
-        Ok(serde_json::from_str(include_str!("program.json"))?)
+        load("digits/program.json")
     }
 
     /// Whole batches in that many training rows.
@@ -78,30 +119,78 @@ impl Program {
     }
 }
 
-impl Kernel {
-    /// The kernel's WGSL.
-    pub fn text(&self) -> Result<&'static str> {
-        Ok(match self.file.as_str() {
-            "gather.wgsl" => include_str!("gather.wgsl"),
-            "hidden.wgsl" => include_str!("hidden.wgsl"),
-            "hidden_grad.wgsl" => include_str!("hidden_grad.wgsl"),
-            "init.wgsl" => include_str!("init.wgsl"),
-            "output.wgsl" => include_str!("output.wgsl"),
-            "predict.wgsl" => include_str!("predict.wgsl"),
-            "update.wgsl" => include_str!("update.wgsl"),
-            file => return Err(format!("program.json: kernel \"{}\" has no file \"{file}\"", self.name).into()),
-        })
+/// Nodes by their names.
+#[derive(Clone, Debug, Default)]
+pub struct Nodes {
+    all: BTreeMap<String, TensorNode>,
+    merged: Option<(String, TensorNode)>,
+}
+
+impl Nodes {
+    /// Makes nodes, in that order.
+    pub fn new<'a>(nodes: impl IntoIterator<Item = &'a Node>, batches: Batches) -> Result<Self> {
+        let mut made = Self::default();
+        for Node { name, dtype, shape } in nodes {
+            let extent = |extent: &Extent| match extent {
+                Extent::Fixed(extent) => *extent,
+                Extent::Of(Cut::Batches) => batches.count,
+                Extent::Of(Cut::Rows) => batches.rows,
+            };
+            let shape: Vec<u32> = shape.iter().map(extent).collect();
+            made.insert(name, TensorNode::new(name, dtype.parse()?, shape));
+        }
+        Ok(made)
+    }
+
+    /// Gives a node that name, from now on.
+    pub fn insert(&mut self, name: &str, node: TensorNode) {
+        self.all.insert(name.to_owned(), node);
+    }
+
+    /// The same, and a name for what the merge buffer holds.
+    pub fn merging(mut self, name: &str, node: TensorNode) -> Self {
+        self.merged = Some((name.to_owned(), node));
+        self
+    }
+
+    /// The node of that name.
+    pub fn get(&self, name: &str) -> Result<&TensorNode> {
+        self.all.get(name).ok_or_else(|| format!("program.json: there is no node \"{name}\"").into())
+    }
+
+    /// The nodes of those names, in their order.
+    pub fn get_all(&self, names: &[String]) -> Result<Vec<&TensorNode>> {
+        names.iter().map(|name| self.get(name)).collect()
     }
 }
 
-impl Tensor {
-    /// How the kernel uses the tensor.
-    pub fn access(&self) -> Result<Access> {
-        Ok(match self.access.as_str() {
-            "read" => Access::Read,
-            "write" => Access::Write,
-            "read_write" => Access::ReadWrite,
-            access => return Err(format!("program.json: tensor \"{}\" has access \"{access}\"", self.name).into()),
-        })
+impl Kernel {
+    /// What a device of that driver compiles.
+    fn source(&self, nodes: &Nodes, driver: &str) -> Result<Source> {
+        if let Some(Raw { file, grid, tensors }) = self.raw.as_ref().filter(|_| driver != host::Host::NAME) {
+            let mut kernel = KernelSpec::new(&self.name, text(file)?).grid(*grid);
+            for Tensor { node, access } in tensors {
+                kernel = kernel.tensor(node, nodes.get(node)?, access.parse()?);
+            }
+            return Ok(kernel.into());
+        }
+        let texts = self.files.iter().map(|file| text(file)).collect::<Result<Vec<_>>>()?;
+        let mut program = ProgramSpec::new(&self.name, texts.join("\n"));
+        for (name, node) in &nodes.all {
+            program = program.node_as(name, node);
+        }
+        Ok(nodes.merged.iter().fold(program, |program, (name, node)| program.merge_node(name, node)).into())
     }
+}
+
+/// Compiles kernels and links them in order, each into the context of the one before.
+pub async fn link<D: Driver>(context: &mut Context<D>, kernels: &[Kernel], nodes: &Nodes) -> Result<Vec<Routine<D>>> {
+    let mut routines = Vec::new();
+    for kernel in kernels {
+        let code = context.device().compile(kernel.source(nodes, D::NAME)?).await?;
+        let routine = context.link(&code).await?;
+        *context = routine.context().clone();
+        routines.push(routine);
+    }
+    Ok(routines)
 }

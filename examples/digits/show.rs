@@ -8,9 +8,10 @@ const CLASSES: usize = 10;
 
 impl Display for Outcome {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let right = self.labels.iter().zip(&self.predictions).filter(|(label, read)| label == read).count();
+        let right: i32 = self.confusion.iter().step_by(CLASSES + 1).sum();
+        let all: i32 = self.confusion.iter().sum();
         writeln!(f, "device            {}, {} ({})", self.driver, self.adapter.name, self.adapter.backend)?;
-        writeln!(f, "test accuracy     {:.4} ({right} of {} unseen digits)", self.test_accuracy, self.labels.len())?;
+        writeln!(f, "test accuracy     {:.4} ({right} of {all} unseen digits)", self.test_accuracy)?;
         if let Some(last) = self.losses.last() {
             writeln!(f, "last loss         {:.4} at step {}", last.loss, last.step)?;
         }
@@ -22,15 +23,11 @@ impl Display for Outcome {
 
 impl Outcome {
     fn confusion(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let mut counts = [[0usize; CLASSES]; CLASSES];
-        for (&label, &read) in self.labels.iter().zip(&self.predictions) {
-            counts[label as usize % CLASSES][read as usize % CLASSES] += 1;
-        }
         write!(f, "\nconfusion: what was written (rows), what was read (columns)\n   ")?;
         for read in 0..CLASSES {
             write!(f, "{read:>4}")?;
         }
-        for (label, row) in counts.iter().enumerate() {
+        for (label, row) in self.confusion.chunks(CLASSES).enumerate() {
             write!(f, "\n{label:>3}")?;
             for &count in row {
                 let cell = if count == 0 { "·".to_owned() } else { count.to_string() };

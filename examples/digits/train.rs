@@ -1,15 +1,15 @@
-//! The trainer: uploads the digits once, links the program's kernels, and runs the steps. The host only reads the
-//! losses every few steps.
+//! The trainer: uploads the digits once, links the programs, and runs the steps. The host only reads the losses every few
+//! steps.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use serde::Serialize;
-use wgslab::{AdapterInfo, Context, Device, Driver, KernelSpec, MemoryReport, Routine, TensorNode};
+use wgslab::{AdapterInfo, Context, Device, Driver, MemoryReport};
 
 use crate::native::Result;
 use crate::native::data::Digits;
-use crate::native::program::{Kernel, Program};
+use crate::native::program::{Batches, Nodes, Program, link};
 
 /// The result, under the names that the page's result has.
 #[derive(Debug, Serialize)]
@@ -24,10 +24,9 @@ pub struct Outcome {
     /// Where each node is: pool and offset in bytes.
     pub buffer_locs: BTreeMap<String, (u32, u64)>,
     pub peak_bytes: u64,
+    /// How often each digit, a row, was read as which, a column.
     #[serde(skip)]
-    pub labels: Vec<u32>,
-    #[serde(skip)]
-    pub predictions: Vec<u32>,
+    pub confusion: Vec<i32>,
     #[serde(skip)]
     pub report: MemoryReport,
 }
@@ -47,37 +46,33 @@ pub async fn train<D: Driver>(
     epochs: u32,
     progress: impl Fn(u32, u32, f32),
 ) -> Result<Outcome> {
-    let nodes = nodes(program)?;
-    let node = |name: &str| nodes.get(name).ok_or_else(|| format!("program.json: there is no node \"{name}\""));
+    let steps = epochs * program.steps_per_epoch(digits.train_order.len());
+    let batches = Batches { count: steps, rows: program.hyperparameters.batch };
+    let nodes = Nodes::new(&program.nodes, batches)?;
 
-    let settings = [program.hyperparameters.learning_rate, program.hyperparameters.momentum];
     let mut inputs = Vec::new();
     for name in &program.inputs {
-        let bytes: &[u8] = match name.as_str() {
-            "pixels" => &digits.pixels,
-            "labels" => &digits.labels,
-            "train_order" => bytemuck::cast_slice(&digits.train_order),
-            "test_order" => bytemuck::cast_slice(&digits.test_order),
-            "settings" => bytemuck::cast_slice(&settings),
-            name => return Err(format!("program.json: nothing to upload for \"{name}\"").into()),
-        };
-        inputs.push((node(name)?, bytes));
+        inputs.push((nodes.get(name)?, digits.input(name, &program.hyperparameters, batches)?));
     }
-    let state = program.state.iter().map(|name| node(name)).collect::<std::result::Result<Vec<_>, _>>()?;
+    let inputs: Vec<_> = inputs.iter().map(|(node, bytes)| (*node, bytes.as_ref())).collect();
+    let state = nodes.get_all(&program.state)?;
     let mut context = Context::root(device).init_from_host_many(&inputs)?.init_zeros(&state)?;
 
-    let setup = link(device, &mut context, &program.setup, &nodes).await?;
-    let step = link(device, &mut context, &program.step, &nodes).await?;
-    let test = link(device, &mut context, &program.test, &nodes).await?;
+    let setup = link(&mut context, &program.setup, &nodes).await?;
+    let step = link(&mut context, &program.step, &nodes).await?;
+    let test = link(&mut context, &program.test, &nodes).await?;
 
-    run(&setup, &[("seed", program.hyperparameters.seed)])?;
-    let steps = epochs * program.steps_per_epoch(digits.train_order.len());
-    let loss_node = node("losses")?;
+    for routine in &setup {
+        routine.run_with(&[("seed", program.hyperparameters.seed)])?;
+    }
+    let loss_node = nodes.get("losses")?;
     let mut losses = Vec::new();
     let mut on_its_way = None;
     let start = Instant::now();
     for index in 0..steps {
-        run(&step, &[("step", index as i32)])?;
+        for routine in &step {
+            routine.run_with(&[("batch", index as i32)])?;
+        }
         if (index + 1) % program.read_loss_every != 0 && index + 1 != steps {
             continue;
         }
@@ -91,19 +86,19 @@ pub async fn train<D: Driver>(
     }
     let seconds = start.elapsed().as_secs_f64();
 
-    run(&test, &[("step", 0)])?;
-    let outputs = program.outputs.iter().map(|name| node(name)).collect::<std::result::Result<Vec<_>, _>>()?;
-    let read = context.to_host_many(&outputs).await?;
-    let [labels, predictions, ..] = read.as_slice() else {
-        return Err("program.json: outputs must begin with labels and predictions".into());
+    for routine in &test {
+        routine.run()?;
+    }
+    let read = context.to_host_many(&nodes.get_all(&program.outputs)?).await?;
+    let [accuracy, confusion, ..] = read.as_slice() else {
+        return Err("program.json: outputs must begin with accuracy and confusion".into());
     };
-    let (labels, predictions) = (words(labels), words(predictions));
-    let right = labels.iter().zip(&predictions).filter(|(label, prediction)| label == prediction).count();
+    let accuracy: f32 = bytemuck::pod_read_unaligned(accuracy);
     let report = device.report();
     Ok(Outcome {
         driver: D::NAME,
         adapter: device.adapter().clone(),
-        test_accuracy: right as f64 / labels.len() as f64,
+        test_accuracy: accuracy.into(),
         losses,
         steps_per_second: f64::from(steps) / seconds,
         buffer_locs: context
@@ -112,65 +107,19 @@ pub async fn train<D: Driver>(
             .map(|(node, loc)| (node.label().to_owned(), (loc.pool_id.0, loc.offset)))
             .collect(),
         peak_bytes: report.peak_bytes,
-        labels,
-        predictions,
+        confusion: bytemuck::pod_collect_to_vec(confusion),
         report,
     })
 }
 
-fn words(bytes: &[u8]) -> Vec<u32> {
-    bytemuck::pod_collect_to_vec(bytes)
-}
-
-/// Awaits a read of the losses, which lie round and round in their node, and takes that of its step.
+/// Awaits a read of the losses, and takes that of its step.
 async fn arrive(
     (step, read): (u32, impl Future<Output = wgslab::Result<Vec<f32>>>),
     steps: u32,
     progress: &impl Fn(u32, u32, f32),
 ) -> Result<Loss> {
     let all = read.await?;
-    let loss = all[step as usize % all.len()];
+    let loss = all[step as usize];
     progress(step + 1, steps, loss);
     Ok(Loss { step, loss })
-}
-
-fn nodes(program: &Program) -> Result<HashMap<&str, TensorNode>> {
-    program
-        .nodes
-        .iter()
-        .map(|node| Ok((node.name.as_str(), TensorNode::new(&node.name, node.dtype.parse()?, node.shape.clone()))))
-        .collect()
-}
-
-/// Compiles kernels and links them in order, each into the context of the one before.
-async fn link<D: Driver>(
-    device: &Device<D>,
-    context: &mut Context<D>,
-    kernels: &[Kernel],
-    nodes: &HashMap<&str, TensorNode>,
-) -> Result<Vec<Routine<D>>> {
-    let mut routines = Vec::new();
-    for kernel in kernels {
-        let mut spec = KernelSpec::new(&kernel.name, kernel.text()?);
-        for tensor in &kernel.tensors {
-            let node = nodes
-                .get(tensor.node.as_str())
-                .ok_or_else(|| format!("program.json: kernel \"{}\" names no node \"{}\"", kernel.name, tensor.node))?;
-            spec = spec.tensor(&tensor.name, node, tensor.access()?);
-        }
-        let code = device.compile(spec.statics(kernel.statics.iter().cloned()).grid(kernel.grid)).await?;
-        let routine = context.link(&code).await?;
-        *context = routine.context().clone();
-        routines.push(routine);
-    }
-    Ok(routines)
-}
-
-/// Queues each routine once; each takes those of the statics that it declares.
-fn run<D: Driver>(routines: &[Routine<D>], statics: &[(&str, i32)]) -> Result<()> {
-    for routine in routines {
-        let own: Vec<_> = statics.iter().filter(|(name, _)| routine.bindings().iter().any(|own| own == name)).collect();
-        routine.run_with(&own.into_iter().copied().collect::<Vec<_>>())?;
-    }
-    Ok(())
 }

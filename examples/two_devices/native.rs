@@ -7,7 +7,7 @@
 //!
 //! Each device has the data, weights of its own from the same seed, and takes half of every batch. Its gradients are one
 //! node with a view for each parameter, so that one copy a step brings them to the other device: into its *merge buffer*,
-//! where a kernel reads them beside its own. Both add the same two numbers, so both go on with the same weights, bit for bit.
+//! where a program reads them beside its own. Both add the same two numbers, so both go on with the same weights, bit for bit.
 //! A copy is recorded like other work: the host waits for nothing, and what is recorded on a device behind a copy waits for
 //! the bytes of the other.
 //!
@@ -20,7 +20,8 @@
 
 #[path = "../digits/data.rs"]
 mod data;
-#[path = "program.rs"]
+#[allow(dead_code, reason = "each of the two examples uses its part")]
+#[path = "../digits/program.rs"]
 mod program;
 #[path = "replica.rs"]
 mod replica;
@@ -31,20 +32,26 @@ mod show;
 mod tests;
 #[path = "train.rs"]
 mod train;
-#[path = "twins.rs"]
-mod twins;
+#[path = "training.rs"]
+mod training;
 
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use wgslab::{Device, Driver, gpu, host};
+use wgslab::{Device, Driver, ErrorKind, gpu, host};
 
 use crate::native::data::Digits;
+use crate::native::program::Program;
 use crate::native::train::{Job, Outcome};
+use crate::native::training::Training;
 
 /// The example's errors are messages for a person.
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// Said where the host driver steps in.
+const NO_ADAPTER: &str = "no GPU adapter was found: training on the host driver, on the CPU; for a GPU install its Vulkan, \
+     Metal or DX12 driver (a software one will do: mesa-vulkan-drivers on Debian)";
 
 /// Trains a digit classifier on two devices that merge their gradients, and on one, and compares the weights.
 #[derive(Debug, Parser)]
@@ -56,9 +63,9 @@ struct Options {
     /// Print the result as one line of JSON
     #[arg(long)]
     json: bool,
-    /// The kind of device; `host` runs the kernels' twins in plain Rust
-    #[arg(long, value_enum, default_value_t = DriverName::Gpu)]
-    driver: DriverName,
+    /// The kind of devices; `host` computes on the CPU [default: gpu, and host where no adapter is found]
+    #[arg(long, value_enum)]
+    driver: Option<DriverName>,
     /// How often to go through the training rows [default: as program.json says]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     epochs: Option<u32>,
@@ -97,22 +104,30 @@ struct Shown {
 
 /// Trains as the options say.
 async fn run(options: &Options) -> Result<Shown> {
+    let on_host = || host::open(host::OpenOptions::default());
     let outcome = match options.driver {
-        DriverName::Gpu => {
-            let ordinals = match options.adapters.as_deref() {
-                Some(&[one, other]) => [Some(one), Some(other)],
-                _ => two_of_hardware().await,
-            };
-            let open = |ordinal| gpu::open(gpu::OpenOptions { ordinal, ..gpu::OpenOptions::default() });
-            train_on([&open(ordinals[0]).await?, &open(ordinals[1]).await?], options.epochs).await?
-        }
-        DriverName::Host => {
-            let open = || host::open(host::OpenOptions::default());
-            train_on([&open()?, &open()?], options.epochs).await?
-        }
+        Some(DriverName::Host) => train_on([&on_host()?, &on_host()?], options.epochs).await?,
+        wanted => match two_on_gpu(options).await {
+            Ok([one, other]) => train_on([&one, &other], options.epochs).await?,
+            Err(error) if wanted.is_none() && options.adapters.is_none() && error.kind() == ErrorKind::NoAdapter => {
+                eprintln!("{NO_ADAPTER}");
+                train_on([&on_host()?, &on_host()?], options.epochs).await?
+            }
+            Err(error) => return Err(error.into()),
+        },
     };
     let text = if options.json { serde_json::to_string(&outcome)? } else { outcome.to_string() };
     Ok(Shown { text, agrees: outcome.agrees })
+}
+
+/// Two devices, of the adapters that are wanted.
+async fn two_on_gpu(options: &Options) -> wgslab::Result<[Device<gpu::Gpu>; 2]> {
+    let ordinals = match options.adapters.as_deref() {
+        Some(&[one, other]) => [Some(one), Some(other)],
+        _ => two_of_hardware().await,
+    };
+    let open = |ordinal| gpu::open(gpu::OpenOptions { ordinal, ..gpu::OpenOptions::default() });
+    Ok([open(ordinals[0]).await?, open(ordinals[1]).await?])
 }
 
 /// The first two adapters that are hardware; else twice the preferred one.
@@ -126,7 +141,7 @@ async fn two_of_hardware() -> [Option<u32>; 2] {
 }
 
 async fn train_on<D: Driver>(devices: [&Device<D>; 2], epochs: Option<u32>) -> Result<Outcome> {
-    let (network, training) = program::load()?;
+    let (network, training) = (Program::load()?, Training::load()?);
     let digits = Digits::read(&network.data)?;
     let epochs = epochs.unwrap_or(training.epochs);
     let bar = ProgressBar::new(0)

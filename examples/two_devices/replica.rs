@@ -4,7 +4,8 @@ use wgslab::{Context, Device, Driver, Landing, Routine, Sequence};
 
 use crate::native::Result;
 use crate::native::data::Digits;
-use crate::native::program::{Kernel, Network, Nodes, Training};
+use crate::native::program::{Nodes, Program, link};
+use crate::native::training::{Shared, Training};
 
 /// A network on a device, from its first weights on.
 #[derive(Debug)]
@@ -28,50 +29,49 @@ pub struct Trainer<D: Driver> {
 }
 
 impl<D: Driver> Replica<D> {
-    /// Uploads the digits and links the kernels up to the gradients.
+    /// Uploads the digits and links what computes the gradients.
     pub async fn new(
         device: &Device<D>,
-        (network, training): (&Network, &Training),
-        nodes: &Nodes,
+        (network, training): (&Program, &Training),
         digits: &Digits,
+        shared: &Shared,
     ) -> Result<Self> {
-        let settings = [network.hyperparameters.learning_rate, network.hyperparameters.momentum];
+        let Shared { batches, nodes, views } = shared;
         let mut inputs = Vec::new();
         for name in &network.inputs {
-            let bytes: &[u8] = match name.as_str() {
-                "pixels" => &digits.pixels,
-                "labels" => &digits.labels,
-                "train_order" => bytemuck::cast_slice(&digits.train_order),
-                "test_order" => bytemuck::cast_slice(&digits.test_order),
-                "settings" => bytemuck::cast_slice(&settings),
-                name => return Err(format!("program.json: nothing to upload for \"{name}\"").into()),
-            };
-            inputs.push((nodes.get(name)?, bytes));
+            inputs.push((nodes.get(name)?, digits.input(name, &network.hyperparameters, *batches)?));
         }
+        let inputs: Vec<_> = inputs.iter().map(|(node, bytes)| (*node, bytes.as_ref())).collect();
         let state = nodes.get_all(&training.state)?;
         // The weights are one node, and each layer's a view of it; so are the gradients, which travel in one piece.
         let loaded = Context::root(device).init_from_host_many(&inputs)?.init_zeros(&state)?;
-        let mut context = loaded.alias(&nodes.views())?;
+        let mut context = loaded.alias(&views.iter().collect::<Vec<_>>())?;
         let setup = link(&mut context, &network.setup, nodes).await?;
         let step = sequence(&link(&mut context, &training.step, nodes).await?)?;
         Ok(Self { nodes: nodes.clone(), context, step, seed: network.hyperparameters.seed, setup })
     }
 
     /// Links what changes the weights: by the mean of both gradients where there is another device, else by the own.
-    pub async fn join(self, other: Option<&Context<D>>, network: &Network, training: &Training) -> Result<Trainer<D>> {
-        let (mut context, mut update) = (self.context.clone(), Vec::new());
-        if let Some(other) = other {
-            let gradients = self.nodes.get(&training.exchange.node)?;
-            let copy = context.device_to_device(gradients, Landing::MergeBuffer, other)?;
-            let copy = copy.ok_or("nothing to copy between the devices")?;
-            // The context of the copy carries the node that the merge buffer holds: who merges it is linked there.
-            context = copy.context().clone();
-            update.push(copy);
-            update.extend(link(&mut context, &training.merge, &self.nodes).await?);
+    pub async fn join(self, other: Option<&Context<D>>, network: &Program, training: &Training) -> Result<Trainer<D>> {
+        let Self { mut nodes, mut context, .. } = self;
+        let (exchange, mut update) = (&training.exchange, Vec::new());
+        let gradients = nodes.get(&exchange.node)?.clone();
+        match other {
+            Some(other) => {
+                let copy = context.device_to_device(&gradients, Landing::MergeBuffer, other)?;
+                let copy = copy.ok_or("nothing to copy between the devices")?;
+                // The context of the copy carries the node that the merge buffer holds: who merges it is linked there.
+                context = copy.context().clone();
+                update.push(copy);
+                let merging = nodes.clone().merging(&exchange.merged_as, gradients);
+                update.extend(link(&mut context, &training.merge, &merging).await?);
+            }
+            // What it has is all there is.
+            None => nodes.insert(&exchange.merged_into, gradients),
         }
-        update.extend(link(&mut context, &training.update, &self.nodes).await?);
-        let test = sequence(&link(&mut context, &network.test, &self.nodes).await?)?;
-        let replica = Self { context, ..self };
+        update.extend(link(&mut context, &training.update, &nodes).await?);
+        let test = sequence(&link(&mut context, &network.test, &nodes).await?)?;
+        let replica = Self { nodes, context, ..self };
         Ok(Trainer { replica, update: sequence(&update)?, test })
     }
 
@@ -116,31 +116,14 @@ impl<D: Driver> Trainer<D> {
     pub async fn test(&self, outputs: &[String]) -> Result<f64> {
         self.test.run(1)?;
         let read = self.replica.context.to_host_many(&self.replica.nodes.get_all(outputs)?).await?;
-        let [labels, predictions, ..] = read.as_slice() else {
-            return Err("program.json: outputs must begin with labels and predictions".into());
-        };
-        let (labels, predictions): (Vec<u32>, Vec<u32>) =
-            (bytemuck::pod_collect_to_vec(labels), bytemuck::pod_collect_to_vec(predictions));
-        let right = labels.iter().zip(&predictions).filter(|(label, prediction)| label == prediction).count();
-        Ok(right as f64 / labels.len() as f64)
+        let accuracy = read.first().ok_or("program.json: outputs must begin with accuracy")?;
+        Ok(bytemuck::pod_read_unaligned::<f32>(accuracy).into())
     }
-}
-
-/// Compiles kernels and links them in order, each into the context of the one before.
-async fn link<D: Driver>(context: &mut Context<D>, kernels: &[Kernel], nodes: &Nodes) -> Result<Vec<Routine<D>>> {
-    let mut routines = Vec::new();
-    for kernel in kernels {
-        let code = context.device().compile(kernel.spec(nodes)?).await?;
-        let routine = context.link(&code).await?;
-        *context = routine.context().clone();
-        routines.push(routine);
-    }
-    Ok(routines)
 }
 
 /// The routines as one call; the number of the batch is the only static that they have.
 fn sequence<D: Driver>(routines: &[Routine<D>]) -> Result<Sequence<D>> {
-    const STEP: &[(&str, i32)] = &[("step", 0)];
-    let steps = routines.iter().map(|routine| (routine, if routine.bindings().is_empty() { &[] } else { STEP }));
+    const BATCH: &[(&str, i32)] = &[("batch", 0)];
+    let steps = routines.iter().map(|routine| (routine, if routine.bindings().is_empty() { &[] } else { BATCH }));
     Ok(Sequence::record(steps)?)
 }

@@ -1,15 +1,16 @@
-//! Run by `cargo test`: two devices become what one becomes, on both drivers, and the kernels do what their twins do.
+//! Run by `cargo test`: two devices become what one becomes, on both drivers, and both drivers the same.
 
 use wgslab::{Device, Driver, gpu, host};
 
 use crate::native::data::Digits;
-use crate::native::program;
+use crate::native::program::Program;
 use crate::native::train::{Difference, Job, Outcome};
+use crate::native::training::Training;
 
 const EPOCHS: u32 = 2;
 
 fn with_job<T>(run: impl FnOnce(&Job<'_>) -> T) -> T {
-    let (network, training) = program::load().unwrap();
+    let (network, training) = (Program::load().unwrap(), Training::load().unwrap());
     let digits = Digits::read(&network.data).unwrap();
     run(&Job { network: &network, training: &training, digits: &digits, epochs: EPOCHS })
 }
@@ -55,14 +56,14 @@ fn two_host_devices_become_what_one_becomes() {
 }
 
 #[test]
-fn the_kernels_do_what_their_twins_do() {
+fn both_drivers_train_the_same_network() {
     let weights = with_job(|job| {
         pollster::block_on(async {
             let pair = job.pair([&on_gpu(), &on_gpu()]).await.unwrap();
-            let twins = job.pair([&on_host(), &on_host()]).await.unwrap();
+            let on_host = job.pair([&on_host(), &on_host()]).await.unwrap();
             job.train(&pair, |_, _| ()).await.unwrap();
-            job.train(&twins, |_, _| ()).await.unwrap();
-            [pair[0].weights().await.unwrap(), twins[0].weights().await.unwrap()]
+            job.train(&on_host, |_, _| ()).await.unwrap();
+            [pair[0].weights().await.unwrap(), on_host[0].weights().await.unwrap()]
         })
     });
     let difference = Difference::of(&weights[0], &weights[1]).unwrap();

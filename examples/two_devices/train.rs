@@ -7,8 +7,9 @@ use wgslab::{AdapterInfo, Device, Driver};
 
 use crate::native::Result;
 use crate::native::data::Digits;
-use crate::native::program::{Network, Nodes, Training};
+use crate::native::program::{Batches, Program};
 use crate::native::replica::{Replica, Trainer};
+use crate::native::training::Training;
 
 /// Devices that share a batch: a merge buffer takes the gradients of one other.
 const DEVICES: u32 = 2;
@@ -80,7 +81,7 @@ pub struct Seconds {
 /// What is trained, on what, for how long.
 #[derive(Debug)]
 pub struct Job<'a> {
-    pub network: &'a Network,
+    pub network: &'a Program,
     pub training: &'a Training,
     pub digits: &'a Digits,
     pub epochs: u32,
@@ -137,15 +138,16 @@ impl Job<'_> {
 
     /// Whole batches, over all epochs.
     pub fn steps(&self) -> u32 {
-        self.epochs * (self.digits.train_order.len() as u32 / self.network.hyperparameters.batch)
+        self.epochs * self.network.steps_per_epoch(self.digits.train_order.len())
     }
 
     /// Both devices, each with half of every batch, and with the other's gradients.
     pub async fn pair<D: Driver>(&self, devices: [&Device<D>; 2]) -> Result<[Trainer<D>; 2]> {
         let Self { network, training, digits, .. } = self;
-        let nodes = Nodes::new(network, training, network.hyperparameters.batch / DEVICES)?;
-        let one = Replica::new(devices[0], (network, training), &nodes, digits).await?;
-        let other = Replica::new(devices[1], (network, training), &nodes, digits).await?;
+        // One node for both, so that it can go from one to the other.
+        let shared = training.share(network, self.batches(DEVICES))?;
+        let one = Replica::new(devices[0], (network, training), digits, &shared).await?;
+        let other = Replica::new(devices[1], (network, training), digits, &shared).await?;
         let (here, there) = (one.context().clone(), other.context().clone());
         Ok([one.join(Some(&there), network, training).await?, other.join(Some(&here), network, training).await?])
     }
@@ -153,8 +155,14 @@ impl Job<'_> {
     /// One device with whole batches.
     pub async fn alone<D: Driver>(&self, device: &Device<D>) -> Result<Trainer<D>> {
         let Self { network, training, digits, .. } = self;
-        let nodes = Nodes::new(network, training, network.hyperparameters.batch)?.alone(&training.exchange)?;
-        Replica::new(device, (network, training), &nodes, digits).await?.join(None, network, training).await
+        let shared = training.share(network, self.batches(1))?;
+        let replica = Replica::new(device, (network, training), digits, &shared).await?;
+        replica.join(None, network, training).await
+    }
+
+    /// The batches of devices that share each whole one.
+    fn batches(&self, devices: u32) -> Batches {
+        Batches { count: self.steps() * devices, rows: self.network.hyperparameters.batch / devices }
     }
 
     /// Trains from the first weights. `progress` is called with steps done and the loss.
@@ -201,7 +209,7 @@ async fn arrive(
     let batches = step as usize * reads.len()..;
     for (read, batch) in reads.into_iter().zip(batches) {
         let all = read.await?;
-        losses.push(all[batch % all.len()]);
+        losses.push(all[batch]);
     }
     progress(step + 1, losses.iter().sum::<f32>() / losses.len() as f32);
     Ok((step, losses))

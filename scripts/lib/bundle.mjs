@@ -29,7 +29,7 @@ export async function bundle(entryPoints, outdir, { packageUrl, sourcemap = true
       keepNames,
       chunkNames: "shared-[hash]",
       legalComments: "none",
-      loader: { ".wgsl": "text" },
+      loader: { ".wgsl": "text", ".wgslab": "text" },
       plugins: packageUrl ? [builtPackage(packageUrl)] : [],
       logLevel: "silent",
     });

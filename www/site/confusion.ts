@@ -4,23 +4,12 @@ import { element } from "./dom.ts";
 
 const CLASSES = 10;
 
-/** Counts by what was written (row) and what was read (column). */
-export function confusionMatrix(labels: Uint32Array, predictions: Uint32Array): number[][] {
-  const counts = Array.from({ length: CLASSES }, () => new Array<number>(CLASSES).fill(0));
-  labels.forEach((label, index) => {
-    const row = counts[label] as number[];
-    const read = predictions[index] as number;
-    row[read] = (row[read] ?? 0) + 1;
-  });
-  return counts;
-}
-
-/** Shows the matrix; without counts, an empty one. */
-export function showConfusion(host: HTMLElement, counts?: number[][]): void {
+/** Shows the matrix, counts by what was written (row) and what was read (column); without counts, an empty one. */
+export function showConfusion(host: HTMLElement, counts?: Int32Array): void {
   const classes = Array.from({ length: CLASSES }, (_, digit) => digit);
   const head = element("tr", {}, [element("td"), ...classes.map((digit) => element("th", { scope: "col" }, [String(digit)]))]);
   const rows = classes.map((written) => {
-    const row = counts?.[written];
+    const row = counts?.subarray(written * CLASSES, (written + 1) * CLASSES);
     const total = row?.reduce((sum, count) => sum + count, 0) ?? 0;
     return element("tr", {}, [
       element("th", { scope: "row" }, [String(written)]),

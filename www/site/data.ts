@@ -1,6 +1,6 @@
 // The digits: reading the file, and the fixed shuffle and split that program.json describes.
 
-import { PROGRAM } from "./program.ts";
+import { type Batches, PROGRAM } from "./program.ts";
 
 const PIXELS = 64;
 
@@ -32,6 +32,20 @@ export async function loadDigits(url: string): Promise<Digits> {
   const order = shuffled(rows.length, PROGRAM.data.shuffle_seed);
   const trainLength = rows.length - Math.floor(rows.length * PROGRAM.data.test_fraction);
   return { pixels, labels, trainOrder: order.slice(0, trainLength), testOrder: order.slice(trainLength) };
+}
+
+/** The bytes of the program's inputs, by the names of their nodes. */
+export function inputsOf({ pixels, labels, trainOrder, testOrder }: Digits, { count, rows }: Batches): Record<string, ArrayBufferView> {
+  const { learning_rate, momentum } = PROGRAM.hyperparameters;
+  return {
+    pixels,
+    labels,
+    batch_rows: Uint32Array.from({ length: count * rows }, (_, at) => trainOrder[at % trainOrder.length] as number),
+    test_rows: testOrder,
+    rate: Float32Array.of(learning_rate),
+    momentum: Float32Array.of(momentum),
+    rows: Float32Array.of(rows),
+  };
 }
 
 /** Some servers unpack `.gz` on the way (Content-Encoding); the first two bytes tell. */

@@ -1,20 +1,22 @@
 // The page: a button that trains, everything that shows how it goes, and the section on two devices.
 //
-// With `?auto=1` it trains at once; with `?auto=two`, on two devices. For machines: `window.wgslabResult` is a promise of the first training's result, or
-// of `{ error, code }`, and the console says `progress {…}` at each read of the losses.
+// With `?auto=1` it trains at once; with `?auto=two`, on two devices. For machines: `window.wgslabResult` is a promise of the
+// first training's result, or of `{ error, code }`; the console says `progress {…}` at each read of the losses, and
+// `notice …` where there is no GPU.
 
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
 import { type AdapterInfo, WgslabError } from "../lib/index.ts";
 import { LossChart } from "./charts.ts";
-import { confusionMatrix, showConfusion } from "./confusion.ts";
+import { showConfusion } from "./confusion.ts";
 import { type Digits, loadDigits } from "./data.ts";
 import { type Result, type Watcher, train } from "./digits.ts";
 import { byId, bytesText, setBusy } from "./dom.ts";
 import { PROGRAM, stepCount, stepsPerEpoch } from "./program.ts";
 import { showNoSamples, showSamples } from "./samples.ts";
-import { showLegend, showSlabs } from "./slabs.ts";
+import { TEMPORARY, showLegend, showSlabs } from "./slabs.ts";
 import { setUpPlayground } from "./playground/section.ts";
+import { textOf } from "./texts.ts";
 import { setUpTwoDevices } from "./two-section.ts";
 
 type Outcome = Result | { error: string; code: string };
@@ -41,19 +43,25 @@ function adapterText({ name, backend }: AdapterInfo): string {
 }
 
 function buffersText(count: number): string {
+  if (!byId("notice").hidden) return "plain memory";
   return count === 1 ? "one WebGPU buffer" : `${count} WebGPU buffers`;
 }
 
 const watcher: Watcher = {
+  fellBack(notice) {
+    byId("notice").hidden = false;
+    say("notice", notice);
+    console.log(`notice ${notice}`);
+  },
   opened(adapter) {
     say("adapter", adapterText(adapter));
     byId("adapter-dot").classList.add("on");
-    say("status", "Compiling and linking the kernels …");
+    say("status", "Compiling and linking the programs …");
   },
   placed(report) {
     showSlabs(byId("slabs"), report, roleOf);
     say("memory", bytesText(report.inUseBytes));
-    say("memory-note", `${report.pools.length} slabs in ${report.heapCount === 1 ? "one buffer" : `${report.heapCount} buffers`}`);
+    say("memory-note", `${report.pools.length} slabs in ${buffersText(report.heapCount)}`);
     say("heaps", buffersText(report.heapCount));
     say("status", "Training …");
   },
@@ -80,11 +88,10 @@ async function trainAndShow(): Promise<Result> {
   const data = await load();
   chart.reset();
   const { result, reading } = await train(data, watcher);
-  const { labels, predictions } = reading;
-  showConfusion(byId("confusion"), confusionMatrix(labels, predictions));
+  showConfusion(byId("confusion"), reading.confusion);
   showSamples(byId("samples"), data, reading);
   say("accuracy", `${(result.test_accuracy * 100).toFixed(1)} %`);
-  say("accuracy-note", `of ${labels.length} unseen digits`);
+  say("accuracy-note", `of ${reading.predictions.length} unseen digits`);
   say("speed", result.steps_per_second.toFixed(0));
   button.textContent = "Train again";
   say("status", `Trained. Peak of tensor memory: ${bytesText(result.peak_bytes)}.`);
@@ -114,9 +121,10 @@ async function run(): Promise<Outcome> {
   }
 }
 
+say("program", PROGRAM.step.flatMap(({ files }) => files.map(textOf)).join("\n"));
 showConfusion(byId("confusion"));
 showNoSamples(byId("samples"));
-showLegend(byId("legend"), new Set(PROGRAM.nodes.map(({ role }) => role)));
+showLegend(byId("legend"), new Set([...roleOf.values(), TEMPORARY]));
 
 window.wgslabResult = new Promise((resolve) => {
   button.addEventListener("click", () => void run().then(resolve));

@@ -5,4 +5,9 @@ declare module "*.wgsl" {
   export default text;
 }
 
+declare module "*.wgslab" {
+  const text: string;
+  export default text;
+}
+
 declare module "*.css" {}

@@ -10,12 +10,13 @@ const INK = 16;
 
 /** Shows the misread digits first, then those that were read with the least confidence. */
 export function showSamples(host: HTMLElement, digits: Digits, reading: Reading): void {
-  const { labels, predictions, confidence } = reading;
+  const { predictions, confidence } = reading;
+  const labels = digits.testOrder.map((row) => digits.labels[row] as number);
   const isWrong = (row: number): boolean => predictions[row] !== labels[row];
   const rows = Array.from(labels.keys()).sort(
     (a, b) => Number(isWrong(b)) - Number(isWrong(a)) || (confidence[a] as number) - (confidence[b] as number),
   );
-  host.replaceChildren(...rows.slice(0, SHOWN).map((row) => sample(digits, reading, row, isWrong(row))));
+  host.replaceChildren(...rows.slice(0, SHOWN).map((row) => sample(digits, reading, row, labels[row] as number)));
 }
 
 /** Shows empty places for the digits. */
@@ -25,8 +26,9 @@ export function showNoSamples(host: HTMLElement): void {
   );
 }
 
-function sample(digits: Digits, { labels, predictions, confidence }: Reading, row: number, isWrong: boolean): HTMLElement {
-  const [label, prediction] = [labels[row] as number, predictions[row] as number];
+function sample(digits: Digits, { predictions, confidence }: Reading, row: number, label: number): HTMLElement {
+  const prediction = predictions[row] as number;
+  const isWrong = prediction !== label;
   const sure = `${Math.round((confidence[row] as number) * 100)} %`;
   const words = isWrong ? `a ${label}, misread as ${prediction}` : `a ${label}, read as ${prediction}`;
   return element("li", { class: isWrong ? "wrong" : "right" }, [

@@ -1,19 +1,19 @@
 // Two devices train one network: each takes half of every batch, and the gradients of the other come into its merge
-// buffer. Beside them, one device with whole batches, by the same kernels. As examples/two_devices, step for step.
+// buffer. Beside them, one device with whole batches, by the same programs. As examples/two_devices, step for step.
 
-import { type AdapterInfo, type Context, Device, type Routine, Sequence, type TensorNode } from "../lib/index.ts";
-import type { Digits } from "./data.ts";
-import { PROGRAM } from "./program.ts";
-import { type PlannedKernel, STEPS, TRAINING, plannedNodes, textOf } from "./two-program.ts";
-
-// Invocations of a workgroup, in every kernel that has one invocation per element.
-const WORKGROUP = 64;
+import { type AdapterInfo, type Context, type Device, type Routine, Sequence, type TensorNode } from "../lib/index.ts";
+import { type Digits, inputsOf } from "./data.ts";
+import { breathe, openDevice } from "./open.ts";
+import { type Batches, type Kernel, type Nodes, PROGRAM, get, link, makeNodes } from "./program.ts";
+import { PLANNED_NODES, STEPS, TRAINING } from "./two-program.ts";
 
 /** Who trains: both devices together, or one alone. */
 export type Side = "two" | "joined";
 
 /** What training tells on its way. */
 export interface Watcher {
+  /** There is no GPU, and what that means. */
+  fellBack(notice: string): void;
   /** Both devices are open. */
   opened(devices: Result["devices"]): void;
   /** A read of the losses arrived: of whole batches, up to and with `step`, since the last read of that side. */
@@ -41,29 +41,24 @@ export interface Result {
   agrees: boolean;
 }
 
-type Nodes = ReadonlyMap<string, TensorNode>;
-
-/** Nodes for a device that takes so many rows of each batch; alone, it has nothing to merge. */
-function makeNodes(device: Device, rows: number, isAlone: boolean): Nodes {
-  const nodes = new Map<string, TensorNode>();
-  for (const { name, dtype, shape } of plannedNodes(rows)) nodes.set(name, device.node(name, { dtype, shape }));
-  for (const { name, of, start, shape } of TRAINING.views) {
-    nodes.set(name, get(nodes, of).view(name, { offset: start, shape }));
-  }
-  if (isAlone) nodes.set(TRAINING.exchange.merged_into, get(nodes, TRAINING.exchange.node));
-  return nodes;
+/** What devices that train together have in common: the nodes, so that they can go from one to the other. */
+interface Shared {
+  batches: Batches;
+  nodes: Nodes;
 }
 
-function get(nodes: Nodes, name: string): TensorNode {
-  const node = nodes.get(name);
-  if (!node) throw new Error(`program.json: there is no node "${name}"`);
-  return node;
+function share(device: Device, batches: Batches): Shared {
+  const nodes = makeNodes(device, PLANNED_NODES, batches);
+  for (const { name, of, start, shape } of TRAINING.views) {
+    nodes[name] = get(nodes, of).view(name, { offset: start, shape });
+  }
+  return { batches, nodes };
 }
 
 /** A device's part: the data, its own weights, and the routines of its steps. */
 class Trainer {
   readonly device: Device;
-  readonly nodes: Nodes;
+  #nodes: Nodes;
   /** The end of the line of contexts, which has everything. */
   context: Context;
   #setup: Routine[] = [];
@@ -71,17 +66,10 @@ class Trainer {
   #update: Sequence | undefined;
   #test: Sequence | undefined;
 
-  constructor(device: Device, nodes: Nodes, digits: Digits) {
-    const { learning_rate, momentum } = PROGRAM.hyperparameters;
-    const inputs: Record<string, ArrayBufferView> = {
-      pixels: digits.pixels,
-      labels: digits.labels,
-      train_order: digits.trainOrder,
-      test_order: digits.testOrder,
-      settings: new Float32Array([learning_rate, momentum]),
-    };
+  constructor(device: Device, { batches, nodes }: Shared, digits: Digits) {
     this.device = device;
-    this.nodes = nodes;
+    this.#nodes = nodes;
+    const inputs = inputsOf(digits, batches);
     // The weights are one node, and each layer's a view of it; so are the gradients, which travel in one piece.
     this.context = device
       .context()
@@ -91,10 +79,10 @@ class Trainer {
   }
 
   node(name: string): TensorNode {
-    return get(this.nodes, name);
+    return get(this.#nodes, name);
   }
 
-  /** Links the kernels up to the gradients. */
+  /** Links what computes the gradients. */
   async linkStep(): Promise<Context> {
     this.#setup = await this.#link(PROGRAM.setup);
     this.#step = sequence(await this.#link(TRAINING.step));
@@ -103,13 +91,18 @@ class Trainer {
 
   /** Links what changes the weights: by the mean of both gradients where there is another device, else by the own. */
   async linkUpdate(other?: Context): Promise<void> {
+    const { node, merged_as, merged_into } = TRAINING.exchange;
+    const gradients = this.node(node);
     const routines: Routine[] = [];
     if (other) {
-      const copy = this.context.deviceToDevice(this.node(TRAINING.exchange.node), other, { into: "merge-buffer" });
+      const copy = this.context.deviceToDevice(gradients, other, { into: "merge-buffer" });
       if (!copy) throw new Error("nothing to copy between the devices");
       // The context of the copy carries the node that the merge buffer holds: who merges it is linked there.
       this.context = copy.context;
-      routines.push(copy, ...(await this.#link(TRAINING.merge)));
+      routines.push(copy, ...(await this.#link(TRAINING.merge, { [merged_as]: gradients })));
+    } else {
+      // What it has is all there is.
+      this.#nodes = { ...this.#nodes, [merged_into]: gradients };
     }
     routines.push(...(await this.#link(TRAINING.update)));
     this.#update = sequence(routines);
@@ -142,55 +135,38 @@ class Trainer {
   /** The share of the test rows that are read right. */
   async test(): Promise<number> {
     this.#test?.run();
-    const read = await this.context.readbackAll(PROGRAM.outputs.map((name) => this.node(name)));
-    const [labels, predictions] = read as unknown as [Uint32Array, Uint32Array];
-    return predictions.filter((prediction, row) => prediction === labels[row]).length / labels.length;
+    const [accuracy] = await this.context.readbackAll(PROGRAM.outputs.map((name) => this.node(name)));
+    return Number(accuracy?.[0]);
   }
 
-  async #link(kernels: readonly PlannedKernel[]): Promise<Routine[]> {
-    const compiled = kernels.map((kernel) => this.#compile(kernel));
-    const routines: Routine[] = [];
-    for (const code of await Promise.all(compiled)) {
-      const routine = await this.context.link(code);
-      this.context = routine.context;
-      routines.push(routine);
-    }
-    return routines;
-  }
-
-  #compile(kernel: PlannedKernel): ReturnType<Device["compile"]> {
-    const { name, grid, statics, tensors } = kernel;
-    const workgroups = (over: string[]): number =>
-      Math.ceil(over.reduce((sum, node) => sum + this.node(node).length, 0) / WORKGROUP);
-    return this.device.compile(name, textOf(kernel), {
-      tensors: tensors.map((tensor) => ({ ...tensor, node: this.node(tensor.node) })),
-      statics,
-      grid: "over" in grid ? [workgroups(grid.over)] : (grid as [number, number, number]),
-    });
+  async #link(kernels: readonly Kernel[], merged?: Nodes): Promise<Routine[]> {
+    const linked = await link(this.context, kernels, this.#nodes, merged);
+    this.context = linked.context;
+    return linked.routines;
   }
 }
 
 /** Routines as one call; the number of the batch is the only static that they have. */
 function sequence(routines: Routine[]): Sequence {
-  return Sequence.record(routines.map((routine) => [routine, routine.statics.length > 0 ? { step: 0 } : {}]));
+  return Sequence.record(routines.map((routine) => [routine, routine.statics.length > 0 ? { batch: 0 } : {}]));
 }
 
 /** Trains on two devices together, then on the first alone, and compares. */
 export async function trainOnTwo(digits: Digits, watcher: Watcher): Promise<Result> {
-  using one = await Device.open();
-  using other = await Device.open();
+  using one = await openDevice((notice) => watcher.fellBack(notice));
+  using other = await openDevice(() => {});
   const devices = [one, other].map(({ name, adapter }) => ({ name, adapter }));
   watcher.opened(devices);
   const { batch } = PROGRAM.hyperparameters;
 
-  const halves = makeNodes(one, batch / 2, false);
+  const halves = share(one, { count: 2 * STEPS, rows: batch / 2 });
   const pair = [new Trainer(one, halves, digits), new Trainer(other, halves, digits)] as const;
   const [here, there] = [await pair[0].linkStep(), await pair[1].linkStep()];
   await pair[0].linkUpdate(there);
   await pair[1].linkUpdate(here);
   const two = await train(pair, "two", watcher);
 
-  const alone = new Trainer(one, makeNodes(one, batch, true), digits);
+  const alone = new Trainer(one, share(one, { count: STEPS, rows: batch }), digits);
   await alone.linkStep();
   await alone.linkUpdate();
   const joined = await train([alone], "joined", watcher);
@@ -243,15 +219,15 @@ async function train(
     first = step + 1;
     await onItsWay;
     onItsWay = next;
+    for (const { device } of trainers) await breathe(device);
   }
   await onItsWay;
   return { losses, seconds: (performance.now() - start) / 1000 };
 
-  // The losses lie round and round in their nodes, that of batch b at b.
+  // The loss of batch b is at b.
   async function read(from: number, to: number): Promise<void> {
     const all = await Promise.all(trainers.map((trainer) => trainer.losses()));
-    const at = (step: number): number[] =>
-      all.map((values, index) => values[(count * step + index) % values.length] as number);
+    const at = (step: number): number[] => all.map((values, index) => values[count * step + index] as number);
     const mean = (step: number): number => at(step).reduce((sum, loss) => sum + loss, 0) / count;
     losses.push({ step: to, losses: at(to) });
     const fresh = Float32Array.from({ length: to + 1 - from }, (_, index) => mean(from + index));

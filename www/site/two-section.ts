@@ -57,6 +57,11 @@ export function setUpTwoDevices(load: () => Promise<Digits>): void {
   const button = byId<HTMLButtonElement>("two-train");
   const chart = new PairChart(byId("two-chart"), STEPS);
   const watcher: Watcher = {
+    fellBack(notice) {
+      byId("two-notice").hidden = false;
+      say("two-notice", notice);
+      console.log(`notice ${notice}`);
+    },
     opened(devices) {
       say("two-status", `Compiling for ${devices.map(({ name }) => name).join(" and ")} …`);
     },
