@@ -7,10 +7,13 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { cli, Failure, isMain, main, must, ROOT, timed } from "./lib/proc.mjs";
+import { cli, Failure, isMain, main, must, ROOT, say, timed } from "./lib/proc.mjs";
 import { chrome, chromedriver, firefox as firefoxPath, hasVulkan, lockedVersion, toolsFolder, wasmBindgen, which } from "./lib/tools.mjs";
 
 const WASM_TARGET = "wasm32-unknown-unknown";
+
+const VULKAN = ["mesa-vulkan-drivers", "libvulkan1"];
+const NO_VULKAN = "setup: no Vulkan driver: what runs natively falls to the host driver, on the CPU";
 
 const USAGE = `Usage: node scripts/setup.mjs [--tests] [--firefox] [--no-browser] [--no-native]
 
@@ -21,8 +24,8 @@ Installs what is missing to build and run wgslab.
   --no-native   without the native Vulkan driver`;
 
 /**
- * @param {{ browser?: boolean, web?: boolean, firefox?: boolean, native?: boolean, tests?: boolean }} needs `browser` is
- *   Chromium, `web` the tools of the web build
+ * @param {{ browser?: boolean, web?: boolean, firefox?: boolean, native?: boolean | "if possible", tests?: boolean }} needs
+ *   `browser` is Chromium, `web` the tools of the web build, `native` a Vulkan driver
  */
 export async function setup({ browser = true, web = browser, firefox = false, native = true, tests = false } = {}) {
   needsCargo();
@@ -59,24 +62,57 @@ async function debianPackages({ browser, firefox, native, tests }) {
   if (tests && !chromedriver()) missing.push("chromium-driver");
   if (firefox && !firefoxPath()) missing.push("firefox-esr");
   // Firefox uses the Vulkan driver of the machine; Chromium brings one.
-  if ((native || firefox) && !hasVulkan()) missing.push("mesa-vulkan-drivers", "libvulkan1");
-  if (missing.length === 0) return;
+  const needsVulkan = (native || firefox) && !hasVulkan();
+  const isWish = needsVulkan && native === "if possible" && !firefox;
+  if (needsVulkan && !isWish) missing.push(...VULKAN);
+  await install(planned(missing, isWish ? VULKAN : [], { hasApt: Boolean(which("apt-get")), isRoot: process.getuid?.() === 0 }));
+}
 
-  const install = `apt-get update && apt-get install -y --no-install-recommends ${missing.join(" ")}`;
-  if (!which("apt-get")) {
+/**
+ * What to install of the missing packages and of those that would be good to have, and what to say about the others. A
+ * missing package that cannot be installed is a `Failure`.
+ *
+ * @param {string[]} missing
+ * @param {string[]} wished
+ * @param {{ hasApt: boolean, isRoot: boolean }} machine
+ * @returns {{ packages: string[], wished: string[], notice?: string }}
+ */
+export function planned(missing, wished, { hasApt, isRoot }) {
+  const command = (packages) => `apt-get update && apt-get install -y --no-install-recommends ${packages.join(" ")}`;
+  if (hasApt && isRoot) return { packages: missing, wished };
+  if (missing.length > 0 && !hasApt) {
     throw new Failure(
-      `setup: missing ${missing.join(", ")}. On Debian or Ubuntu: ${install}\n` +
+      `setup: missing ${missing.join(", ")}. On Debian or Ubuntu: ${command(missing)}\n` +
         "Elsewhere install Chrome or Chromium (and for the tests chromedriver and Firefox) and a Vulkan driver; " +
         "CHROME, CHROMEDRIVER and FIREFOX name executables that are not on PATH.",
     );
   }
-  if (process.getuid?.() !== 0) {
-    throw new Failure(`setup: missing ${missing.join(", ")}. Run this and try again:\n  sudo sh -c '${install}'`);
+  if (missing.length > 0) {
+    throw new Failure(`setup: missing ${missing.join(", ")}. Run this and try again:\n  sudo sh -c '${command(missing)}'`);
   }
+  if (wished.length === 0) return { packages: [], wished: [] };
+  const how = hasApt ? `sudo sh -c '${command(wished)}'` : `a Vulkan driver (on Debian or Ubuntu ${wished.join(" and ")})`;
+  return { packages: [], wished: [], notice: `${NO_VULKAN}; for a GPU adapter install ${how}` };
+}
+
+async function install({ packages, wished, notice }) {
+  if (notice) say(notice);
+  if (packages.length > 0) await aptGet(packages);
+  if (wished.length === 0) return;
+  try {
+    await aptGet(wished);
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    const [why] = error.message.trim().split("\n").slice(-1);
+    say(`${NO_VULKAN}; installing ${wished.join(" and ")} failed: ${why}`);
+  }
+}
+
+async function aptGet(packages) {
   const env = { DEBIAN_FRONTEND: "noninteractive" };
-  await timed(`setup: installing Debian packages ${missing.join(", ")} (apt-get, 1 to 3 minutes)`, async () => {
+  await timed(`setup: installing Debian packages ${packages.join(", ")} (apt-get, 1 to 3 minutes)`, async () => {
     await must("apt-get", ["update"], { env });
-    await must("apt-get", ["install", "-y", "--no-install-recommends", ...missing], { env });
+    await must("apt-get", ["install", "-y", "--no-install-recommends", ...packages], { env });
   });
 }
 

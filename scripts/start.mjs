@@ -16,7 +16,8 @@ const PAGE_TIMEOUT_MS = 600_000;
 const USAGE = `Usage: npm start [-- FLAGS]
 
 Trains a digit classifier on slab-pooled WebGPU memory, in headless Chromium (on its software adapter, so that every
-machine can) and natively, and compares the two.
+machine can) and natively, and compares the two. Where there is no GPU adapter, a side runs on the host driver, the
+CPU, and says so.
   --open       serve the page for a person, print its address, and stay
   --browser    only in the browser
   --native     only natively
@@ -27,21 +28,26 @@ machine can) and natively, and compares the two.
 Exit code: 0 when every side reaches ${MIN_ACCURACY} accuracy and the sides agree; 1 when not; 2 for a wrong flag.`;
 
 /** Trains in the page; its progress lines go to stderr. */
-export function trainInBrowser(port = 0) {
-  return runInPage("1", "wgslabResult", port);
+export function trainInBrowser(options) {
+  return runInPage("1", "wgslabResult", options);
 }
 
 /** Trains on two devices in the page. */
-export function trainOnTwoInBrowser() {
-  return runInPage("two", "wgslabTwoDevices", 0);
+export function trainOnTwoInBrowser(options) {
+  return runInPage("two", "wgslabTwoDevices", options);
 }
 
-/** What the page does by itself with `?auto=`, and says in that global promise. */
-async function runInPage(auto, global, port) {
+/**
+ * What the page does by itself with `?auto=`, and says in that global promise. `args` are the browser's flags, if not the usual
+ * ones; `host` is the name that the page's address has.
+ */
+async function runInPage(auto, global, { port = 0, args, host = "127.0.0.1" } = {}) {
   const server = await serve({ "/": DIST }, { port, home: "/site/" });
   const browser = await openBrowser({
+    ...(args && { args }),
     onConsole: (text, type) => {
       if (text.startsWith("progress ")) progress(JSON.parse(text.slice("progress ".length)));
+      else if (text.startsWith("notice ")) say(`browser: ${text.slice("notice ".length)}`);
       else if (type === "error") say(`browser: console: ${text}`);
     },
   }).catch(async (error) => {
@@ -49,7 +55,9 @@ async function runInPage(auto, global, port) {
     throw error;
   });
   try {
-    await browser.page.goto(`${server.url}/site/?auto=${auto}`);
+    const address = new URL(`/site/?auto=${auto}`, server.url);
+    address.hostname = host;
+    await browser.page.goto(address.href);
     const result = await pageResult(browser, global);
     if (result?.error) throw new Failure(`browser: ${result.error.message ?? result.error}`);
     return result;
@@ -131,10 +139,10 @@ async function attempt(train) {
 }
 
 async function start({ browser, native, port, json }) {
-  await setup({ browser, native });
+  await setup({ browser, native: native && "if possible" });
   if (browser) await build();
   const sides = {};
-  if (browser) sides.browser = await attempt(() => trainInBrowser(port));
+  if (browser) sides.browser = await attempt(() => trainInBrowser({ port }));
   if (native) sides.native = await attempt(trainNatively);
 
   const verdict = agreement(sides);

@@ -86,6 +86,9 @@ export function table(sides, verdict) {
       `BufferLocs identical              ${verdict.buffer_locs_identical ? "yes" : "no"}`,
     );
   }
+  for (const name of names.filter((name) => sides[name].driver === "host")) {
+    lines.push("", `${name}: no GPU adapter was found, so it ran on the host driver, the CPU`);
+  }
   return [...lines, ...verdict.problems.map((problem) => `FAILED: ${problem}`)].join("\n");
 }
 

@@ -46,3 +46,10 @@ test("a side that learned too little or failed is a problem, alone too", () => {
   assert.match(table(failed, agreement(failed)), /FAILED: native/);
   assert.equal(agreement({ native: side({ test_accuracy: undefined }) }).ok, false);
 });
+
+test("a side without a GPU says so below the table, and only that side", () => {
+  const sides = { browser: side(), native: side({ driver: "host", adapter: { name: "host memory", backend: "host" } }) };
+  const text = table(sides, agreement(sides));
+  assert.match(text, /^native: no GPU adapter was found, so it ran on the host driver, the CPU$/m);
+  assert.doesNotMatch(text, /^browser: no GPU/m);
+});
