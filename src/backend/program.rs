@@ -32,7 +32,7 @@ impl<D: Driver> Device<D> {
         let named = |error: Error| error.context(format_args!("compile \"{}\"", spec.name));
         let program = checked(&spec).map_err(named)?;
         let nodes = nodes_of(&program, &spec);
-        check_apart(&program, &nodes).map_err(named)?;
+        check_apart(&program, &nodes, &spec.merged).map_err(named)?;
         let mut loops = lower(&program);
         if !spec.is_plain {
             optimise(&mut loops);
@@ -151,12 +151,13 @@ fn nodes_of(program: &Program, spec: &ProgramSpec) -> Vec<TensorNode> {
 }
 
 /// Refuses nodes that lie on the same bytes where one of them is written: statements mean what they say only of nodes
-/// that are apart.
-fn check_apart(program: &Program, nodes: &[TensorNode]) -> Result<()> {
+/// that are apart. The merge buffer is apart from all, whatever node it holds.
+fn check_apart(program: &Program, nodes: &[TensorNode], merged: &[String]) -> Result<()> {
+    let is_merged = |at: usize| merged.contains(&program.nodes[at].name);
     for statement in &program.statements {
         let written = &nodes[statement.target];
-        let Some(other) = nodes.iter().enumerate().find(|(at, node)| *at != statement.target && meet(node, written))
-        else {
+        let is_other = |at: usize| at != statement.target && !is_merged(at);
+        let Some(other) = nodes.iter().enumerate().find(|(at, node)| is_other(*at) && meet(node, written)) else {
             continue;
         };
         let (name, other) = (&program.nodes[statement.target].name, &program.nodes[other.0].name);
