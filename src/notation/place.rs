@@ -26,15 +26,20 @@ pub(crate) fn at(text: &str, byte: u32, message: String) -> Diagnostic {
 
 /// A text that is not well formed at that byte.
 pub(crate) fn syntax_error(text: &str, byte: u32, message: String) -> Error {
-    error(ErrorKind::NotationSyntax, "index notation is not well formed", at(text, byte, message), None)
+    error(ErrorKind::NotationSyntax, "index notation is not well formed", text, (byte, message), None)
 }
 
+/// A place with what is wrong there.
+pub(crate) type Told = (u32, String);
+
 /// An error about a place, and perhaps about another.
-pub(crate) fn error(kind: ErrorKind, summary: &str, first: Diagnostic, other: Option<Diagnostic>) -> Error {
-    let message = format!("{summary} at {}:{}", first.line, first.column);
-    let mut diagnostics = vec![first];
-    diagnostics.extend(other);
-    Error::with_diagnostics(kind, message, diagnostics)
+pub(crate) fn error(kind: ErrorKind, summary: &str, text: &str, first: Told, other: Option<Told>) -> Error {
+    let mut diagnostics = Vec::new();
+    for (byte, message) in [Some(first), other].into_iter().flatten() {
+        diagnostics.push(at(text, byte, message));
+    }
+    let place = diagnostics.first().map_or((1, 1), |first| (first.line, first.column));
+    Error::with_diagnostics(kind, format!("{summary} at {}:{}", place.0, place.1), diagnostics)
 }
 
 #[cfg(test)]

@@ -77,64 +77,55 @@ impl Scope<'_, '_> {
         if place.access != Access::Read || place.extent > 0 {
             return Ok(());
         }
-        let (axis, name) = (place.axis, &self.symbols.at(place.node).name);
-        let message =
-            format_args!("axis {axis} of \"{name}\" has no element to gather; give it one, or use pad({name}[..], 0)");
+        let message = format_args!("{} has no element to gather; give it one, or use pad", self.axis(place));
         Err(self.fail(ErrorKind::ShapeMismatch, place.span.start, message))
     }
 
     fn stays(&self, place: &Place, affine: &Affine) -> Checked<Option<StaticBound>> {
         let &Place { span, node, axis, extent, access, .. } = place;
-        let at = span.start;
         let Some((least, most)) = self.reach(place, affine, None)? else { return Ok(None) };
-        let (name, position) = (&self.symbols.at(node).name, || self.show(affine));
-        if access == Access::Padded {
-            // Whatever a run gives for the statics: 64 bits hold the position then, as the drivers compute it.
-            let statics = affine.terms.iter().filter(|(term, _)| matches!(term, Term::Static(_)));
-            let reach = statics.map(|(_, factor)| product(factor.checked_abs()?, 1 << 31));
-            let holds = |sum: i64, part: Option<i64>| sum.checked_add(part?);
-            if { reach }.try_fold(1 << 32, holds).is_none() {
-                return Err(self.too_far(at));
+        let is_padded = access == Access::Padded;
+        let mut terms = Vec::new();
+        let mut room = Some(1i64 << 32);
+        for &(term, factor) in &affine.terms {
+            match term {
+                // Whatever a run gives for the statics: 64 bits hold the position then, as the drivers compute it.
+                Term::Static(_) if is_padded => {
+                    room = room.and_then(|room| room.checked_add(product(factor.checked_abs()?, 1 << 31)?));
+                }
+                Term::Static(number) => terms.push((number, factor)),
+                Term::Index(_) => {}
             }
-            // Padded positions are computed as i32.
-            if least >= i64::from(i32::MIN) && most <= i64::from(i32::MAX) {
+        }
+        if room.is_none() {
+            return Err(self.too_far(span.start));
+        }
+        // Padded positions are computed as i32.
+        let (first, last) =
+            if is_padded { (i64::from(i32::MIN), i64::from(i32::MAX)) } else { (0, i64::from(extent) - 1) };
+        if terms.is_empty() {
+            if least >= first && most <= last {
                 return Ok(None);
             }
-            let message = format_args!(
-                "the position {} of \"{name}\" runs over {least} to {most}, and positions inside pad are of type i32; use \
-                 smaller factors or ranges",
-                position()
-            );
-            return Err(self.fail(ErrorKind::LimitExceeded, at, message));
+        } else if let (Some(least), Some(most)) = (least.checked_neg(), last.checked_sub(most))
+            && least <= most
+        {
+            return Ok(Some(StaticBound { terms, least, most, node, axis, span }));
         }
-        let last = i64::from(extent) - 1;
-        let mut terms = Vec::new();
-        for &(term, factor) in &affine.terms {
-            if let Term::Static(number) = term {
-                terms.push((number, factor));
-            }
-        }
-        if !terms.is_empty() {
-            if let (Some(least), Some(most)) = (least.checked_neg(), last.checked_sub(most))
-                && least <= most
-            {
-                return Ok(Some(StaticBound { terms, least, most, node, axis, span }));
-            }
-            let message = format_args!(
-                "no value of the statics keeps the position {} within axis {axis} of \"{name}\", which has {extent} elements; shorten \
-                 the range of an index",
-                position()
-            );
-            return Err(self.fail(ErrorKind::ShapeMismatch, at, message));
-        }
-        if least >= 0 && most <= last {
-            return Ok(None);
-        }
-        let message = format_args!(
-            "the position {} runs over {least} to {most}, and axis {axis} of \"{name}\" has {extent} elements; state a \
-             smaller range with where, or use pad on the right",
-            position()
-        );
-        Err(self.fail(ErrorKind::ShapeMismatch, at, message))
+        let apart = if terms.is_empty() { "" } else { ", without its statics" };
+        let (kind, within, remedy) = if is_padded {
+            (ErrorKind::LimitExceeded, "i32, the type of positions inside pad".to_owned(), "")
+        } else {
+            (ErrorKind::ShapeMismatch, self.axis(place), ", or use pad on the right")
+        };
+        let position = self.show(affine);
+        Err(self.fail(
+            kind,
+            span.start,
+            format_args!(
+                "the position {position} runs over {least} to {most}{apart}, and must stay in {within}; state a smaller \
+                 range with where{remedy}"
+            ),
+        ))
     }
 }

@@ -33,8 +33,7 @@ impl Fault {
 
     /// The error, with places in the text.
     pub(super) fn in_text(self, text: &str) -> Error {
-        let other = self.other.map(|(at, message)| place::at(text, at, message));
-        place::error(self.kind, "the program is not valid", place::at(text, self.at, self.message), other)
+        place::error(self.kind, "the program is not valid", text, (self.at, self.message), self.other)
     }
 
     /// The error of a program that was built and has no text, with the line's number in the program.

@@ -49,7 +49,7 @@ impl Scope<'_, '_> {
             .any(|place| (place.access == Access::Padded) == is_padded && factor_of(place, index).is_some())
     }
 
-    fn axis(&self, place: &Place) -> String {
+    pub(super) fn axis(&self, place: &Place) -> String {
         let node = self.symbols.at(place.node);
         format!("axis {} of \"{}\" {:?}", place.axis, node.name, node.shape)
     }

@@ -254,63 +254,63 @@ fn bounds() {
     compare(&[
         (
             "v[i] = v[i + 1]",
-            "shape-mismatch 1:10 the position i + 1 runs over 1 to 8, and axis 0 of \"v\" has 8 elements; state a smaller range with where, or use pad on the right",
+            "shape-mismatch 1:10 the position i + 1 runs over 1 to 8, and must stay in axis 0 of \"v\" [8]; state a smaller range with where, or use pad on the right",
         ),
         (
             "v[i] = i > 0 ? v[i - 1] : 0",
-            "shape-mismatch 1:18 the position i - 1 runs over -1 to 6, and axis 0 of \"v\" has 8 elements; state a smaller range with where, or use pad on the right",
+            "shape-mismatch 1:18 the position i - 1 runs over -1 to 6, and must stay in axis 0 of \"v\" [8]; state a smaller range with where, or use pad on the right",
         ),
         (
             "y[i] = v[2 * i + 1] where i in 0:5",
-            "shape-mismatch 1:10 the position 2 * i + 1 runs over 1 to 9, and axis 0 of \"v\" has 8 elements; state a smaller range with where, or use pad on the right",
+            "shape-mismatch 1:10 the position 2 * i + 1 runs over 1 to 9, and must stay in axis 0 of \"v\" [8]; state a smaller range with where, or use pad on the right",
         ),
         (
             "v[8] = 1",
-            "shape-mismatch 1:3 the position 8 runs over 8 to 8, and axis 0 of \"v\" has 8 elements; state a smaller range with where, or use pad on the right",
+            "shape-mismatch 1:3 the position 8 runs over 8 to 8, and must stay in axis 0 of \"v\" [8]; state a smaller range with where, or use pad on the right",
         ),
         (
             "v[i] = 1 where i in -1:2",
-            "shape-mismatch 1:3 the position i runs over -1 to 1, and axis 0 of \"v\" has 8 elements; state a smaller range with where, or use pad on the right",
+            "shape-mismatch 1:3 the position i runs over -1 to 1, and must stay in axis 0 of \"v\" [8]; state a smaller range with where, or use pad on the right",
         ),
         (
             "y[i] = a[i, 6]",
-            "shape-mismatch 1:13 the position 6 runs over 6 to 6, and axis 1 of \"a\" has 6 elements; state a smaller range with where, or use pad on the right",
+            "shape-mismatch 1:13 the position 6 runs over 6 to 6, and must stay in axis 1 of \"a\" [4, 6]; state a smaller range with where, or use pad on the right",
         ),
         (
             "y[i] = w[3 - i] where i in 0:2",
-            "shape-mismatch 1:10 the position -i + 3 runs over 2 to 3, and axis 0 of \"w\" has 3 elements; state a smaller range with where, or use pad on the right",
+            "shape-mismatch 1:10 the position -i + 3 runs over 2 to 3, and must stay in axis 0 of \"w\" [3]; state a smaller range with where, or use pad on the right",
         ),
         (
             "y[i] = empty[0] + v[i]",
-            "shape-mismatch 1:14 the position 0 runs over 0 to 0, and axis 0 of \"empty\" has 0 elements; state a smaller range with where, or use pad on the right",
+            "shape-mismatch 1:14 the position 0 runs over 0 to 0, and must stay in axis 0 of \"empty\" [0]; state a smaller range with where, or use pad on the right",
         ),
         (
             "y[i] = empty[ids[i]]",
-            "shape-mismatch 1:14 axis 0 of \"empty\" has no element to gather; give it one, or use pad(empty[..], 0)",
+            "shape-mismatch 1:14 axis 0 of \"empty\" [0] has no element to gather; give it one, or use pad",
         ),
         (
             "y = v[9] * sum[k](v[k + 9] * v[9]) where k in 0:0",
-            "shape-mismatch 1:7 the position 9 runs over 9 to 9, and axis 0 of \"v\" has 8 elements; state a smaller range with where, or use pad on the right",
+            "shape-mismatch 1:7 the position 9 runs over 9 to 9, and must stay in axis 0 of \"v\" [8]; state a smaller range with where, or use pad on the right",
         ),
         (
             "y +=! v[k] + v[9]",
-            "shape-mismatch 1:16 the position 9 runs over 9 to 9, and axis 0 of \"v\" has 8 elements; state a smaller range with where, or use pad on the right",
+            "shape-mismatch 1:16 the position 9 runs over 9 to 9, and must stay in axis 0 of \"v\" [8]; state a smaller range with where, or use pad on the right",
         ),
         (
             "v[9] +=! w[k] where k in 0:0",
-            "shape-mismatch 1:3 the position 9 runs over 9 to 9, and axis 0 of \"v\" has 8 elements; state a smaller range with where, or use pad on the right",
+            "shape-mismatch 1:3 the position 9 runs over 9 to 9, and must stay in axis 0 of \"v\" [8]; state a smaller range with where, or use pad on the right",
         ),
         (
             "y[i] = v[i + @t] where i in 0:9",
-            "shape-mismatch 1:10 no value of the statics keeps the position i + @t within axis 0 of \"v\", which has 8 elements; shorten the range of an index",
+            "shape-mismatch 1:10 the position i + @t runs over 0 to 8, without its statics, and must stay in axis 0 of \"v\" [8]; state a smaller range with where, or use pad on the right",
         ),
         (
             "y[i] = empty[@t] + v[i]",
-            "shape-mismatch 1:14 no value of the statics keeps the position @t within axis 0 of \"empty\", which has 0 elements; shorten the range of an index",
+            "shape-mismatch 1:14 the position @t runs over 0 to 0, without its statics, and must stay in axis 0 of \"empty\" [0]; state a smaller range with where, or use pad on the right",
         ),
         (
             "y[i] = pad(v[3000000000 * i], 0) where i in 0:2",
-            "limit-exceeded 1:14 the position 3000000000 * i of \"v\" runs over 0 to 3000000000, and positions inside pad are of type i32; use smaller factors or ranges",
+            "limit-exceeded 1:14 the position 3000000000 * i runs over 0 to 3000000000, and must stay in i32, the type of positions inside pad; state a smaller range with where",
         ),
         (
             "y[i] = pad(v[4294967295 * (2 * @t) + i], 0)  where i in 0:2",
@@ -318,7 +318,7 @@ fn bounds() {
         ),
         (
             "y[i] = pad(v[ids[i + 1]], 0) where i in 0:8",
-            "shape-mismatch 1:18 the position i + 1 runs over 1 to 8, and axis 0 of \"ids\" has 8 elements; state a smaller range with where, or use pad on the right",
+            "shape-mismatch 1:18 the position i + 1 runs over 1 to 8, and must stay in axis 0 of \"ids\" [8]; state a smaller range with where, or use pad on the right",
         ),
         (
             "y[i] = v[4294967295 * 4294967295 * 4294967295 * i]",
@@ -326,15 +326,15 @@ fn bounds() {
         ),
         (
             "y = sum[k](v[k] * w[k + 1]) + sum[k](v[k])",
-            "shape-mismatch 1:21 the position k + 1 runs over 1 to 8, and axis 0 of \"w\" has 3 elements; state a smaller range with where, or use pad on the right",
+            "shape-mismatch 1:21 the position k + 1 runs over 1 to 8, and must stay in axis 0 of \"w\" [3]; state a smaller range with where, or use pad on the right",
         ),
         (
             "y[i] = v[i] where i in 0:9",
-            "shape-mismatch 1:10 the position i runs over 0 to 8, and axis 0 of \"v\" has 8 elements; state a smaller range with where, or use pad on the right",
+            "shape-mismatch 1:10 the position i runs over 0 to 8, and must stay in axis 0 of \"v\" [8]; state a smaller range with where, or use pad on the right",
         ),
         (
             "y[i] =\n    v[i] +\n    w[i + 1]; # é",
-            "shape-mismatch 3:7 the position i + 1 runs over 1 to 8, and axis 0 of \"w\" has 3 elements; state a smaller range with where, or use pad on the right",
+            "shape-mismatch 3:7 the position i + 1 runs over 1 to 8, and must stay in axis 0 of \"w\" [3]; state a smaller range with where, or use pad on the right",
         ),
     ]);
 }

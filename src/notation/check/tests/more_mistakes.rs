@@ -217,10 +217,7 @@ fn types() {
             "y[i] = uniform(-1, us[i])",
             "dtype-mismatch 1:16 -1 does not fit u32 (0 to 4294967295); use a smaller number, a float, or u32(..), which wraps",
         ),
-        (
-            "y[i] = bitcast_u32(flags[i])",
-            "dtype-mismatch 1:8 bitcast_u32 takes a value of 32 bits to another, found bool; write u32(..)",
-        ),
+        ("y[i] = bitcast_u32(flags[i])", "dtype-mismatch 1:8 bitcast_u32 takes 32 bits, found bool; write u32(..)"),
         (
             "y = sum[k](flags[k])",
             "dtype-mismatch 1:12 sum takes numbers, found bool; convert it (f32(..), i32(..)), or use && and ||",
