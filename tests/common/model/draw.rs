@@ -104,13 +104,26 @@ pub fn make_op(random: &mut Random, kind: u64, nodes: &[TensorNode], contexts: u
     }
 }
 
-/// What is likely to come behind a step that did something, now and then with others between: a constant is shared by another
-/// context, which outlives the first; a copy into the merge buffer is run and merged, and what merges is run again when somebody
-/// else is in the merge buffer.
+/// What is likely to come behind a step that did something, now and then with others between: what is linked runs, and is
+/// linked in another context too; what ran runs again where its slabs moved; a constant is shared by another context, which
+/// outlives the first; a copy into the merge buffer is run and merged, and what merges is run again when somebody else is in the
+/// merge buffer.
 pub fn followers(random: &mut Random, op: &Op, nodes: &[TensorNode], (contexts, routines): (usize, usize)) -> Vec<Op> {
     let run = |random: &mut Random| Op::Run { routine: routines - 1, amount: amount(random) };
     let is_constant = |node: &&usize| nodes[**node].mode() == MemoryMode::Constant && nodes[**node].base().is_none();
     match *op {
+        Op::Link { ref kernel, .. } => {
+            let again = Op::Link { context: recent(random, contexts), kernel: kernel.clone() };
+            if random.below(2) == 0 { vec![run(random), again] } else { vec![run(random)] }
+        }
+        Op::Run { routine, .. } if random.below(4) == 0 => {
+            let ends = Op::Finalize { context: random.index(contexts) };
+            vec![ends, Op::Compact, Op::Run { routine, amount: amount(random) }]
+        }
+        Op::LinkBatch { ref kernels, .. } => {
+            let first = routines.saturating_sub(kernels.len());
+            vec![Op::Sequence { routines: (first..routines).map(|at| (at, amount(random))).collect(), times: 1 }]
+        }
         Op::Zeros { nodes: ref made, .. } | Op::Upload { nodes: ref made, .. } => {
             let shared = made.iter().find(is_constant).map(|&constant| {
                 let again = Op::Zeros { context: random.index(2), nodes: vec![constant] };
@@ -144,7 +157,13 @@ fn any_form(random: &mut Random) -> Form {
 }
 
 fn kernel(random: &mut Random, nodes: &[TensorNode], form: Form) -> Kernel {
-    let (from, to) = (random.index(nodes.len()), random.index(nodes.len()));
+    let (from, mut to) = (random.index(nodes.len()), random.index(nodes.len()));
+    if form == Form::Cast && random.below(8) > 0 {
+        let is_as_long =
+            |&to: &usize| nodes[to].shape() == nodes[from].shape() && nodes[to].dtype() != nodes[from].dtype();
+        let as_long: Vec<usize> = (0..nodes.len()).filter(is_as_long).collect();
+        to = as_long.get(random.index(as_long.len())).copied().unwrap_or(to);
+    }
     between(random, nodes, form, (from, to))
 }
 

@@ -244,6 +244,9 @@ impl Oracle {
         if !steps.iter().all(alive) {
             return Ok("no routine".to_owned());
         }
+        if steps.is_empty() {
+            return refuse("kernel-interface", "no routines");
+        }
         let device = |step: &(usize, i32)| self.lines[self.jobs[step.0].context].device;
         if steps.iter().any(|step| device(step) != device(&steps[0])) {
             return refuse("kernel-interface", "one device");
