@@ -130,11 +130,16 @@ def statics():
 def size():
     """More than a shader compiler or a workgroup takes at once, in small files."""
     x = np.arange(6)
-    # The limit is 200; a debug build for browsers, with a stack of 1 MiB, does not get there on the host driver.
+    # The limit is 200, of brackets and operators together.
     deep, want = "x[i]", x
-    for step in range(30):
+    for step in range(99):
         deep, want = (f"({deep} + {step})", want + step) if step % 3 else (f"({deep} ^ {step})", want ^ step)
-    by_hand("deep_expression", f"y[i] = {deep}", {"x": ("i32", x)}, {"y": ("i32", want)})
+    signs = "-" * 199 + "x[i]"
+    calls = "".join(f"max({step}, " for step in range(-190, 3)) + "x[i]" + ")" * 193
+    choices = "".join(f"x[i] == {step} ? {step + 100} : " for step in range(3, 193)) + "-1"
+    by_hand("deep_expression", f"y[i] = {deep}\ns[i] = {signs}\nm[i] = {calls}\nc[i] = {choices}", {"x": ("i32", x)},
+            {"y": ("i32", want), "s": ("i32", -x), "m": ("i32", np.maximum(x, 2)),
+             "c": ("i32", np.where(x < 3, -1, x + 100))})
     long = "\n".join(f"t{n + 1}[i] = t{n}[i] * 3 + t{n}[0]" for n in range(60))
     by_hand("long_chain", f"t0[i] = x[i] + 1\n{long}", {"x": ("i32", x)},
             {"t60": ("i32", chain(x + 1, 60))})

@@ -48,6 +48,8 @@ pub struct Emitted {
 
 /// Invocations of a workgroup: a power of two that every device has, and few enough for small nests.
 const WORKGROUP: u64 = 64;
+/// The head of a loop in which the invocations of a workgroup take turns.
+const TURNS: &str = "for (var turn = lane; turn < #u; turn += 64u)";
 
 /// The kernel of a nest.
 pub fn emit(loops: &Loops, nest: &Nest, limits: &EmitLimits) -> Emitted {
@@ -80,25 +82,33 @@ pub fn emit(loops: &Loops, nest: &Nest, limits: &EmitLimits) -> Emitted {
 
 struct Emitter<'a> {
     lowering: Lowering<'a>,
-    texts: Vec<String>,
+    texts: Vec<Text>,
 }
 
+/// A text in which `#` stands for the number.
+type Text = (&'static str, u32);
+
 impl Emitter<'_> {
-    /// A text as an operand that changes in all loops that are open.
-    fn text(&mut self, text: impl Into<String>) -> Reg {
-        self.texts.push(text.into());
-        self.lowering.block.apart(Op::Text, self.texts.len() as u32 - 1, &[])
+    fn add(&mut self, text: &'static str, number: u64) -> u32 {
+        self.texts.push((text, number as u32));
+        self.texts.len() as u32 - 1
     }
 
-    fn line(&mut self, line: String) {
-        self.texts.push(line);
-        self.lowering.block.effect(Op::Line, self.texts.len() as u32 - 1, &[]);
+    /// A text as an operand that changes in all loops that are open.
+    fn text(&mut self, text: &'static str, number: u64) -> Reg {
+        let text = self.add(text, number);
+        self.lowering.block.apart(Op::Text, text, &[])
+    }
+
+    fn line(&mut self, text: &'static str, number: u64) {
+        let text = self.add(text, number);
+        self.lowering.block.effect(Op::Line, text, &[]);
     }
 
     /// Ends the innermost block, which has that head.
-    fn close(&mut self, head: impl Into<String>, variables: &[Reg]) {
-        self.texts.push(head.into());
-        self.lowering.block.close(Op::Head, self.texts.len() as u32 - 1, ZERO, variables, false);
+    fn close(&mut self, head: &'static str, number: u64, variables: &[Reg]) {
+        let head = self.add(head, number);
+        self.lowering.block.close(Op::Head, head, ZERO, variables, false);
     }
 
     /// Takes a number apart into the values of indices, the last one the fastest.
@@ -124,13 +134,14 @@ impl Emitter<'_> {
         let z = groups.div_ceil(most * most).max(1);
         let y = groups.div_ceil(z).div_ceil(most).max(1);
         let x = groups.div_ceil(z).div_ceil(y);
-        self.line(match (y, z) {
-            (1, 1) => "let number = group.x;".to_owned(),
-            (_, 1) => format!("let number = group.y * {x}u + group.x;"),
-            _ => format!("let number = (group.z * {y}u + group.y) * {x}u + group.x;"),
-        });
+        if y * z == 1 {
+            self.line("let number = group.x;", 0);
+        } else {
+            self.line("let row = group.z * #u + group.y;", y);
+            self.line("let number = row * #u + group.x;", x);
+        }
         if x * y * z > groups {
-            self.line(format!("if (number >= {groups}u) {{ return; }}"));
+            self.line("if (number >= #u) { return; }", groups);
         }
         [x as u32, y as u32, z as u32]
     }
@@ -145,11 +156,11 @@ impl Emitter<'_> {
         let (looped, spread) = nest.free.split_at(outer);
         let points = iterations(&nest.indices, spread);
         let grid = self.workgroup(points.div_ceil(WORKGROUP), limits);
-        self.line(format!("let point = number * {WORKGROUP}u + lane;"));
+        self.line("let point = number * #u + lane;", WORKGROUP);
         if !points.is_multiple_of(WORKGROUP) {
-            self.line(format!("if (point >= {points}u) {{ return; }}"));
+            self.line("if (point >= #u) { return; }", points);
         }
-        let point = self.text("point");
+        let point = self.text("point", 0);
         self.decode(point, spread);
         self.lowering.open(looped);
         self.lowering.point();
@@ -161,12 +172,11 @@ impl Emitter<'_> {
     fn per_workgroup(&mut self, limits: &EmitLimits) -> (String, [u32; 3]) {
         let nest = self.lowering.nest;
         let grid = self.workgroup(iterations(&nest.indices, &nest.free), limits);
-        let number = self.text("number");
+        let number = self.text("number", 0);
         self.decode(number, &nest.free);
         let mut globals = String::new();
         let mut places = Vec::with_capacity(nest.stages.len());
         for (at, stage) in nest.stages.iter().enumerate() {
-            let lanes = format!("lab_lanes{at}");
             if stage.fold.is_some() {
                 let ty = match stage.value.ty {
                     Ty::F32 => "f32",
@@ -174,51 +184,51 @@ impl Emitter<'_> {
                     Ty::U32 => "u32",
                     Ty::Bool => "bool",
                 };
-                globals.push_str(&format!("var<workgroup> {lanes}: array<{ty}, {WORKGROUP}>;\n\n"));
+                globals.push_str(&format!("var<workgroup> lab_lanes{at}: array<{ty}, {WORKGROUP}>;\n\n"));
             }
             places.push(self.lowering.stage_place(stage));
             let value = match &stage.fold {
-                Some(fold) => self.shared(fold, &stage.value, &lanes),
+                Some(fold) => self.shared(fold, &stage.value, at as u64),
                 None => self.lowering.expr(&stage.value),
             };
             self.lowering.stages.push(value);
         }
         if nest.stores().any(|store| nest.reads(store.target)) {
-            self.line("storageBarrier();".to_owned());
+            self.line("storageBarrier();", 0);
         }
         self.lowering.block.open();
         self.lowering.stores(&places);
-        self.close("if (lane == 0u)", &[]);
+        self.close("if (lane == 0u)", 0, &[]);
         (globals, grid)
     }
 
     /// Accumulates with all lanes, in a tree; every lane gets the result.
-    fn shared(&mut self, fold: &Fold, value: &Expr, lanes: &str) -> Reg {
+    fn shared(&mut self, fold: &Fold, value: &Expr, stage: u64) -> Reg {
         let combine = accumulation(fold.op, value.ty);
         let start_of_all = self.lowering.constant(neutral(value.ty, fold.op));
         let sum = self.lowering.block.apart(Op::Var, 0, &[start_of_all]);
         self.lowering.block.open();
         self.lowering.block.set_depth(sum, 1);
-        let turn = self.text("turn");
+        let turn = self.text("turn", 0);
         self.decode(turn, &fold.over);
         let value = self.lowering.expr(value);
         let next = self.lowering.block.value(combine, 0, &[sum, value]);
         self.lowering.block.effect(Op::Assign, 0, &[sum, next]);
         let count = iterations(&self.lowering.nest.indices, &fold.over);
-        self.close(format!("for (var turn = lane; turn < {count}u; turn += {WORKGROUP}u)"), &[sum]);
-        let mine = self.text(format!("{lanes}[lane]"));
+        self.close(TURNS, count, &[sum]);
+        let mine = self.text("lab_lanes#[lane]", stage);
         self.lowering.block.effect(Op::Assign, 0, &[mine, sum]);
         self.lowering.block.open();
-        self.line("workgroupBarrier();".to_owned());
+        self.line("workgroupBarrier();", 0);
         self.lowering.block.open();
-        let (mine, other) = (self.text(format!("{lanes}[lane]")), self.text(format!("{lanes}[lane + half]")));
+        let (mine, other) = (self.text("lab_lanes#[lane]", stage), self.text("lab_lanes#[lane + half]", stage));
         let next = self.lowering.block.value(combine, 0, &[mine, other]);
         self.lowering.block.effect(Op::Assign, 0, &[mine, next]);
-        self.close("if (lane < half)", &[]);
-        self.close(format!("for (var half = {}u; half > 0u; half >>= 1u)", WORKGROUP / 2), &[]);
-        self.line("workgroupBarrier();".to_owned());
+        self.close("if (lane < half)", 0, &[]);
+        self.close("for (var half = #u; half > 0u; half >>= 1u)", WORKGROUP / 2, &[]);
+        self.line("workgroupBarrier();", 0);
         let start = self.lowering.expr(&fold.start);
-        let all = self.text(format!("{lanes}[0]"));
+        let all = self.text("lab_lanes#[0]", stage);
         self.lowering.block.value(combine, 0, &[start, all])
     }
 }

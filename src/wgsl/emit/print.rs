@@ -1,15 +1,16 @@
 //! Steps as text: a line for each, with constants where they are used.
 
 use crate::notation::ast::Function;
-use crate::steps::block::{Reg, Step, Steps};
+use crate::steps::block::{Reg, Step, Steps, ZERO};
 use crate::steps::ops::Op;
+use crate::wgsl::emit::Text;
 
 /// Prints steps.
 #[derive(Debug)]
 pub(super) struct Printer<'a> {
     steps: &'a Steps,
     /// What [`Op::Text`], [`Op::Line`] and [`Op::Head`] stand for.
-    texts: &'a [String],
+    texts: &'a [Text],
     /// Whether a constant has a name, by its register.
     named: Vec<bool>,
     out: String,
@@ -17,7 +18,7 @@ pub(super) struct Printer<'a> {
 
 /// The text of all steps. A front end computes what it knows all operands of, and refuses what overflows, but it does not
 /// look behind a name.
-pub(super) fn print(steps: &Steps, texts: &[String]) -> String {
+pub(super) fn print(steps: &Steps, texts: &[Text]) -> String {
     let mut printer = Printer { steps, texts, named: vec![false; steps.steps.len()], out: String::new() };
     for &reg in &steps.order {
         let step = printer.step(reg);
@@ -82,11 +83,16 @@ impl Printer<'_> {
                     is_operand = false;
                 }
                 b'#' => self.number(step.number),
-                b'@' => self.out.push_str(&self.texts[step.number as usize]),
+                b'@' => self.text(step),
                 b'&' if step.op == Op::Call => self.call(step),
                 _ => self.out.push(char::from(byte)),
             }
         }
+    }
+
+    fn text(&mut self, step: Step) {
+        let (text, number) = self.texts[step.number as usize];
+        self.fill(text, ZERO, Step { number, ..step });
     }
 
     fn number(&mut self, number: u32) {
@@ -103,7 +109,7 @@ impl Printer<'_> {
     fn operand(&mut self, reg: Reg) {
         let step = self.step(reg);
         match step.op {
-            Op::Text => self.out.push_str(&self.texts[step.number as usize]),
+            Op::Text => self.text(step),
             op if op.is_constant() && !self.named[reg as usize] => self.literal(step),
             op => {
                 self.out.push(match op {
