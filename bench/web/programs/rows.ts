@@ -43,7 +43,7 @@ export interface RowSpec {
   /** What a run must read and write at least. */
   bytes: number;
   tolerance: { absolute: number; relative: number };
-  /** Hand-written ways; which is the fastest depends on the adapter. */
+  /** Hand-written ways; which is the fastest depends on the adapter. Those for a CPU first: there the others take seconds. */
   raw: Readonly<Record<string, readonly Dispatch[]>>;
 }
 
