@@ -134,11 +134,11 @@ def size():
     deep, want = "x[i]", x
     for step in range(99):
         deep, want = (f"({deep} + {step})", want + step) if step % 3 else (f"({deep} ^ {step})", want ^ step)
-    signs = "-" * 199 + "x[i]"
+    signs = "-" * 198 + "x[i]"
     calls = "".join(f"max({step}, " for step in range(-190, 3)) + "x[i]" + ")" * 193
     choices = "".join(f"x[i] == {step} ? {step + 100} : " for step in range(3, 193)) + "-1"
     by_hand("deep_expression", f"y[i] = {deep}\ns[i] = {signs}\nm[i] = {calls}\nc[i] = {choices}", {"x": ("i32", x)},
-            {"y": ("i32", want), "s": ("i32", -x), "m": ("i32", np.maximum(x, 2)),
+            {"y": ("i32", want), "s": ("i32", x), "m": ("i32", np.maximum(x, 2)),
              "c": ("i32", np.where(x < 3, -1, x + 100))})
     long = "\n".join(f"t{n + 1}[i] = t{n}[i] * 3 + t{n}[0]" for n in range(60))
     by_hand("long_chain", f"t0[i] = x[i] + 1\n{long}", {"x": ("i32", x)},
