@@ -95,7 +95,8 @@ export function planned(missing, wished, { hasApt, isRoot }) {
   return { packages: [], wished: [], notice: `${NO_VULKAN}; for a GPU adapter install ${how}` };
 }
 
-async function install({ packages, wished, notice }) {
+/** Installs what was planned; what was only wished for may fail, and a line says so. */
+export async function install({ packages, wished, notice }) {
   if (notice) say(notice);
   if (packages.length > 0) await aptGet(packages);
   if (wished.length === 0) return;
