@@ -71,7 +71,9 @@ refused("a kernel's and a program's options", "unsupported", ['"p"', "nodes", "t
   device.compile("p", "y[i] = x[i]", { tensors: [], grid: [1], nodes: [x] }));
 refused("a kernel's tensors and a program's outputs", "unsupported", ["outputs", "tensors"], () =>
   device.compile("p", "y[i] = x[i]", { tensors: {}, grid: [1], outputs: [] }));
-refused("a grid without tensors", "unsupported", ['"grid"', "nodes, outputs and signal", "tensors"], () =>
+refused("a kernel's tensors and a program's merged node", "unsupported", ["merged", "tensors"], () =>
+  device.compile("p", "y[i] = x[i]", { tensors: {}, grid: [1], merged: { x } }));
+refused("a grid without tensors", "unsupported", ['"grid"', "nodes, merged, outputs and signal", "tensors"], () =>
   device.compile("p", "y[i] = x[i]", { grid: [1] }));
 refused("an option that there is not", "unsupported", ['"node"'], () =>
   device.compile("p", "y[i] = x[i]", { node: [x] }));
@@ -84,6 +86,10 @@ refused("nodes that are none", "unsupported", ["nodes", "3"], () => device.compi
 refused("a label for a node", "unsupported", ["TensorNode", '"x"'], () => device.compile("p", "y[i] = x[i]", { nodes: ["x"] }));
 refused("nothing for a node", "unsupported", ["TensorNode", "undefined"], () =>
   device.compile("p", "y[i] = x[i]", { nodes: { x: undefined } }));
+refused("a merged node that is none", "unsupported", ["TensorNode", '"x"'], () =>
+  device.compile("p", "y[i] = x[i]", { merged: { x: "x" } }));
+refused("what is merged as a node alone", "unsupported", ["TensorNode"], () =>
+  device.compile("p", "y[i] = x[i]", { merged: x }));
 refused("outputs that are a text", "unsupported", ["outputs", "array", '"y"'], () =>
   device.compile("p", "y[i] = x[i]", { nodes: [x], outputs: "y" }));
 refused("an output that is no name", "unsupported", ["output", "string", "an object"], () =>

@@ -26,7 +26,8 @@ export function programSuite(browser) {
             for (const object of owned.reverse()) object.dispose();
             await device.awaitIdle();
             device.freeUnusedConstants();
-            const { inUseBytes } = device.report();
+            // The merge buffer is the device's.
+            const inUseBytes = device.report().inUseBytes - lowLevel.mergeBufferCapacity(device);
             device.destroy();
             return [facts, inUseBytes];
           })()`);
@@ -235,6 +236,35 @@ export function programSuite(browser) {
       );
 
       leavesNothing(
+        "a program reads what another context copied into the merge buffer",
+        async (device, own) => {
+          const { node: x, context } = counted(device, "x", 4, 1);
+          own(context);
+          const there = own(own(device.context()).upload(x, Float32Array.of(10, 20, 30, 40)));
+          const code = own(await device.compile("merge", "x[i] += other[i]", { nodes: [x], merged: { other: x } }));
+          const early = await failure(() => context.link(code));
+          const copy = own(context.deviceToDevice(x, there, { into: "merge-buffer" }));
+          const merge = own(await copy.context.link(code));
+          copy.run();
+          merge.run();
+          return {
+            x: [...(await merge.context.readback("x"))],
+            early: early.code,
+            input: merge.mergeBufferInput === x && code.mergeInput === x,
+            tensors: code.tensors.map(({ name, access, merged }) => [name, access, merged]).sort(),
+            sides: [merge.inputs, merge.outputs],
+          };
+        },
+        (seen) => {
+          assert.deepEqual(seen.x, [11, 22, 33, 44]);
+          assert.equal(seen.early, "merge-mismatch");
+          assert.equal(seen.input, true);
+          assert.deepEqual(seen.tensors, [["other", "read", true], ["x", "read_write", false]]);
+          assert.deepEqual(seen.sides, [["x"], ["x"]]);
+        },
+      );
+
+      leavesNothing(
         "a sequence replays programs, with statics that change",
         async (device, own) => {
           const code = own(await device.compile("walk", "x: i32[8]\nx[@at] = @at * @by"));
@@ -290,7 +320,7 @@ export function programSuite(browser) {
           assert.deepEqual(y, [4, 3, 2, 1]);
           assert.equal(slabs, 1);
           assert.equal(written.code, "notation-meaning");
-          assert.match(written.message, /"k" is a constant/);
+          assert.match(written.message, /"k" can only be read, as a constant/);
         },
       );
 

@@ -27,10 +27,10 @@ export class Code implements Disposable {
   readonly #isProgram: boolean;
   readonly #life: Lifetime;
 
-  private constructor(raw: RawCode, { name, kernel }: Declared, device: Device) {
+  private constructor(raw: RawCode, { name, kernel, merged = [] }: Declared, device: Device) {
     this.name = name;
     this.device = device;
-    const { nodes, tensors, statics } = kernel ? { ...kernel, nodes: named(kernel.tensors) } : partsOf(raw);
+    const { nodes, tensors, statics } = kernel ? { ...kernel, nodes: named(kernel.tensors) } : partsOf(raw, merged);
     this.nodes = Object.freeze(nodes);
     this.tensors = Object.freeze(tensors);
     this.statics = Object.freeze(statics);
@@ -70,8 +70,10 @@ export class Code implements Disposable {
 
   /** The nodes that a context has once the code is linked there. @internal */
   *placed(): Generator<TensorNode> {
-    if (this.#isProgram) yield* Object.values(this.nodes);
-    else for (const { node, merged } of this.tensors) if (!merged) yield node;
+    const merged = this.mergeInput;
+    for (const node of Object.values(this.nodes)) if (node !== merged) yield node;
+    // A node can be both merged and the context's own.
+    if (merged && this.tensors.some(({ node, merged: isMerged }) => node === merged && !isMerged)) yield merged;
   }
 
   /** Whether the code, or its device, was disposed. */
@@ -102,12 +104,13 @@ function named(tensors: readonly Pick<NamedTensor, "name" | "node">[]): Record<s
   return nodes;
 }
 
-/** What the wasm module knows of a program. */
-function partsOf(raw: RawCode): Pick<Code, "nodes" | "tensors" | "statics"> {
+/** What the wasm module knows of a program; `merged` names what it reads from the merge buffer. */
+function partsOf(raw: RawCode, merged: readonly string[]): Pick<Code, "nodes" | "tensors" | "statics"> {
   const names = call(() => raw.names());
   const all = call(() => raw.nodes()).map((raw, at) => ({ name: names[at] as string, node: TensorNode.of(raw) }));
   const [reads, writes] = [call(() => raw.inputs()), call(() => raw.outputs())];
-  const tensors = all.flatMap(({ name, node }) => {
+  const tensors = all.flatMap(({ name, node }): NamedTensor[] => {
+    if (merged.includes(name)) return [{ name, node, access: "read", merged: true }];
     const access = accessOf(reads.includes(node.id), writes.includes(node.id));
     return access === undefined ? [] : [{ name, node, access, merged: false }];
   });

@@ -90,7 +90,7 @@ export function declareKernel(name: string, wgsl: string, spec: Omit<KernelSpec,
 }
 
 function checkNoProgram(kernel: string, spec: object): void {
-  const strange = Object.keys(spec).find((key) => key === "nodes" || key === "outputs");
+  const strange = Object.keys(spec).find((key) => ["nodes", "merged", "outputs"].includes(key));
   if (strange === undefined) return;
   const message = `compile "${kernel}": ${strange} are a program's, and tensors a WGSL kernel's; leave out one of the two`;
   throw new WgslabError("unsupported", message);
