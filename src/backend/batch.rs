@@ -73,8 +73,8 @@ impl<D: Driver> Context<D> {
         for (code, linked) in codes.iter().zip(join_all(links).await) {
             let linked = linked.map_err(named(code))?;
             let scratch = scratch.as_ref().filter(|_| code.nodes().locals().next().is_some());
-            let (place, lineage) = Place::behind(&line, code, scratch);
-            line = line.child().lineage(lineage).build();
+            let (place, child) = Place::behind(&line, code, scratch).map_err(named(code))?;
+            line = child.build();
             routines.push(Routine::new(line.clone(), Work::Kernels { code: (*code).clone(), linked }, place));
         }
         Ok(routines)

@@ -5,10 +5,14 @@ use std::sync::Arc;
 
 use crate::backend::join::join_all;
 use crate::backend::nodes::{CodeNodes, LinkPlan};
+#[cfg(feature = "notation")]
+use crate::backend::virtuals::Virtuals;
 use crate::context::Context;
 use crate::device::{Device, DeviceId};
 use crate::driver::Driver;
 use crate::driver::maybe_send::{MaybeSend, MaybeSync};
+#[cfg(feature = "notation")]
+use crate::driver::optimize_ctx::Virtual;
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::TensorNode;
 #[cfg(feature = "notation")]
@@ -43,6 +47,9 @@ pub(crate) struct Parts {
     pub(crate) names: Vec<(String, TensorNode)>,
     /// What the statics must satisfy.
     pub(crate) admits: Option<Box<dyn Admits>>,
+    /// Virtual nodes that are read or left.
+    #[cfg(feature = "notation")]
+    pub(crate) virtuals: Virtuals,
 }
 
 /// What the values of statics must satisfy.
@@ -84,10 +91,20 @@ impl<D: Driver> Device<D> {
     /// not fit the text; `PipelineRejected`; `Unsupported` on a driver that cannot execute WGSL. `LimitExceeded`,
     /// `DeviceLost`.
     pub async fn compile(&self, source: impl Into<Source>) -> Result<Code<D>> {
+        self.compile_in(&D::OptimizeCtx::default(), source).await
+    }
+
+    /// Compiles a program that may read the virtual nodes that are known: those of the context that it is to be linked into
+    /// ([`Context::optimize_ctx`]), or of a code that is to be linked before it ([`Code::optimize_ctx`]).
+    ///
+    /// # Errors
+    /// As [`Device::compile`].
+    pub async fn compile_in(&self, known: &D::OptimizeCtx, source: impl Into<Source>) -> Result<Code<D>> {
+        let _ = known;
         match source.into() {
             Source::Kernel(spec) => self.compile_kernel(spec).await,
             #[cfg(feature = "notation")]
-            Source::Program(spec) => self.compile_program(spec).await,
+            Source::Program(spec) => self.compile_program(spec, known.as_ref()).await,
         }
     }
 
@@ -100,6 +117,8 @@ impl<D: Driver> Device<D> {
             created: Vec::new(),
             names: spec.tensors.iter().map(|tensor| (tensor.name.clone(), tensor.node.clone())).collect(),
             admits: None,
+            #[cfg(feature = "notation")]
+            virtuals: Virtuals::default(),
             specs: vec![Arc::new(spec.clone())],
         };
         self.compile_parts(parts).await.map_err(named)
@@ -110,7 +129,10 @@ impl<D: Driver> Device<D> {
         let compiling = parts.specs.iter().map(|spec| D::compile(self.runner(), self.dev(), spec.clone())).collect();
         let compiled = join_all(compiling).await.into_iter().map(|kernel| kernel.map(Arc::new));
         let kernels = compiled.collect::<Result<Vec<_>>>()?;
-        let nodes = CodeNodes::new(&parts.specs, &parts.created);
+        #[cfg_attr(not(feature = "notation"), allow(unused_mut))]
+        let mut nodes = CodeNodes::new(&parts.specs, &parts.created);
+        #[cfg(feature = "notation")]
+        nodes.look_at(parts.virtuals.reads());
         Ok(Code { inner: Arc::new(Inner { parts, kernels, device_id: self.device_id(), nodes }) })
     }
 }
@@ -159,6 +181,20 @@ impl<D: Driver> Code<D> {
     /// Refuses values of the statics with which an access would leave its tensor.
     pub(crate) fn check_statics(&self, values: &[i32]) -> Result<()> {
         self.inner.parts.admits.as_ref().map_or(Ok(()), |admits| admits.check(values))
+    }
+
+    /// The virtual nodes that were known, and those that this code leaves, for codes that are linked behind it.
+    #[cfg(feature = "notation")]
+    pub fn optimize_ctx(&self) -> D::OptimizeCtx {
+        let Virtuals { known, leaves, .. } = self.virtuals();
+        known
+            .with(&leaves.iter().map(|(node, how)| Virtual::new(node.clone(), how.clone(), "")).collect::<Vec<_>>())
+            .into()
+    }
+
+    #[cfg(feature = "notation")]
+    pub(crate) fn virtuals(&self) -> &Virtuals {
+        &self.inner.parts.virtuals
     }
 
     /// The node behind a name of the program, or of a tensor of the kernel.

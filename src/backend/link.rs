@@ -24,8 +24,8 @@ impl<D: Driver> Context<D> {
         check_merge_input(self, code).map_err(named)?;
         let plan = code.link_plan(self).map_err(named)?;
         // Dropping the child, on any error below or when this future is dropped, frees what it minted.
-        let (place, lineage) = Place::behind(self, code, None);
-        let child = self.extend_by(self.child().lineage(lineage), &plan.delta, true).map_err(named)?;
+        let (place, child) = Place::behind(self, code, None).map_err(named)?;
+        let child = self.extend_by(child, &plan.delta, true).map_err(named)?;
         let linked = child.link_kernels(code, &plan.kernels).await.map_err(named)?;
         Ok(Routine::new(child, Work::Kernels { code: code.clone(), linked }, place))
     }

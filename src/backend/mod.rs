@@ -12,3 +12,5 @@ mod nodes;
 mod program;
 pub mod routine;
 pub mod sequence;
+#[cfg(feature = "notation")]
+mod virtuals;

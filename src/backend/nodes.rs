@@ -175,6 +175,21 @@ impl CodeNodes {
         Self { in_out, distinct, last_link: Mutex::default() }
     }
 
+    /// Notes that more nodes are looked at, on behalf of routines behind.
+    #[cfg(feature = "notation")]
+    pub(crate) fn look_at<'a>(&mut self, more: impl Iterator<Item = &'a TensorNode>) {
+        let InOut { inputs, outputs, .. } = &self.in_out;
+        let mut looked_at = inputs.to_vec();
+        for node in more {
+            if !looked_at.contains(node) {
+                looked_at.push(node.clone());
+            }
+        }
+        if looked_at.len() > inputs.len() {
+            self.in_out = InOut::new(looked_at, outputs.to_vec());
+        }
+    }
+
     /// The positions of the nodes that linking must create, where `has` says what is there: those that are written before
     /// they are read.
     ///

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use crate::backend::compile::{Admits, Code, Parts};
+use crate::backend::virtuals::Virtuals;
 use crate::device::Device;
-use crate::driver::Driver;
+use crate::driver::{Driver, OptimizeCtx};
 use crate::error::{Error, ErrorKind, Result};
-use crate::loops::ir::{BufferKind, any_load};
+use crate::loops::ir::{BufferKind, Loops, any_load};
 use crate::loops::lower::lower;
+use crate::loops::optimise::versions::redefines;
 use crate::loops::optimise::{has_points, optimise};
+use crate::loops::virtuals::Computation;
 use crate::node::{MemoryMode, TensorNode};
 use crate::notation::check::{Given, check_parsed};
 use crate::notation::parse;
@@ -28,12 +31,14 @@ struct Bounds {
 
 impl<D: Driver> Device<D> {
     /// Compiles a program in index notation.
-    pub(crate) async fn compile_program(&self, spec: ProgramSpec) -> Result<Code<D>> {
+    pub(crate) async fn compile_program(&self, spec: ProgramSpec, known: &OptimizeCtx) -> Result<Code<D>> {
         let named = |error: Error| error.context(format_args!("compile \"{}\"", spec.name));
         let program = checked(&spec).map_err(named)?;
-        let nodes = nodes_of(&program, &spec);
-        check_apart(&program, &nodes, &spec.merged).map_err(named)?;
+        let mut nodes = nodes_of(&program, &spec);
         let mut loops = lower(&program);
+        let merged: Vec<bool> = program.nodes.iter().map(|node| spec.merged.contains(&node.name)).collect();
+        let virtuals = virtuals(&mut loops, &mut nodes, &merged, known).map_err(named)?;
+        check_apart(&program, &nodes, &merged).map_err(named)?;
         if !spec.is_plain {
             optimise(&mut loops);
         }
@@ -59,7 +64,8 @@ impl<D: Driver> Device<D> {
             let mut buffers = Vec::with_capacity(emitted.tensors.len());
             for (position, (buffer, access)) in emitted.tensors.iter().enumerate() {
                 let (name, node) = (format!("t{position}"), &tensors[*buffer]);
-                let is_merged = spec.merged.contains(&loops.buffers[*buffer].name);
+                let is_merged =
+                    matches!(loops.buffers[*buffer].kind, BufferKind::Node(at) if merged.get(at) == Some(&true));
                 kernel = if is_merged { kernel.merge_tensor(name, node) } else { kernel.tensor(name, node, *access) };
                 buffers.push(*buffer);
             }
@@ -68,10 +74,11 @@ impl<D: Driver> Device<D> {
         }
         // Also what is written for no point, and read or listed as an output all the same.
         let is_given = |node: &TensorNode| spec.given.iter().any(|(_, given)| given == node);
-        let created = tensors.into_iter().filter(|node| !is_given(node));
+        let (own, others) = nodes.split_at(program.nodes.len());
+        let created = tensors.into_iter().filter(|node| !is_given(node) && !others.contains(node));
         // Temporaries have no node that a context could be asked for.
         let is_kept = |index: &usize| loops.buffers.iter().any(|buffer| buffer.kind == BufferKind::Node(*index));
-        let kept = (0..nodes.len()).filter(is_kept);
+        let kept = (0..own.len()).filter(is_kept);
         let names = kept.map(|index| (program.nodes[index].name.clone(), nodes[index].clone()));
         let bounds = Bounds {
             statics: program.statics.clone(),
@@ -85,6 +92,7 @@ impl<D: Driver> Device<D> {
             created: created.collect(),
             names: names.collect(),
             admits: Some(Box::new(bounds)),
+            virtuals,
         };
         self.compile_parts(parts).await.map_err(named)
     }
@@ -150,17 +158,53 @@ fn nodes_of(program: &Program, spec: &ProgramSpec) -> Vec<TensorNode> {
         .collect()
 }
 
+/// Makes temporaries of the virtual nodes: those that are read before they are set are computed in front, and how those that
+/// are written are computed is kept.
+fn virtuals(loops: &mut Loops, nodes: &mut Vec<TensorNode>, merged: &[bool], known: &OptimizeCtx) -> Result<Virtuals> {
+    let mut virtuals = Virtuals { known: known.clone(), ..Virtuals::default() };
+    let is_virtual = |at: &usize| nodes[*at].mode() == MemoryMode::Virtual;
+    let all: Vec<usize> = (0..nodes.len()).filter(is_virtual).collect();
+    all.iter().for_each(|&at| loops.buffers[at].kind = BufferKind::Temporary);
+    let is_written = |at: &usize| loops.nests.iter().any(|nest| nest.writes(*at));
+    let written: Vec<usize> = all.iter().copied().filter(is_written).collect();
+    for at in all {
+        let node = nodes[at].clone();
+        let first = loops.nests.iter().find(|nest| nest.reads(at) || nest.writes(at));
+        if !first.is_some_and(|nest| nest.reads(at) || !redefines(loops, nest, at)) {
+            continue;
+        }
+        let Some(left) = known.get(&node) else {
+            let message = format!(
+                "node {node} is virtual, and nothing before computes it; compile with the optimize_ctx of the context that \
+                 the routine that writes it leaves, or make it on_device"
+            );
+            return Err(Error::new(ErrorKind::UnknownNode, message));
+        };
+        left.computation.put_in_front(loops, at, nodes, merged);
+        virtuals.uses.push((node, left.computation.clone()));
+    }
+    for at in written {
+        let how = Computation::of(loops, at, nodes, merged).map_err(|why| {
+            let message = format!(
+                "node {} is virtual, and later programs could not compute it: {why}; make it on_device, or local",
+                nodes[at]
+            );
+            Error::new(ErrorKind::KernelInterface, message)
+        })?;
+        virtuals.leaves.push((nodes[at].clone(), Arc::new(how)));
+    }
+    Ok(virtuals)
+}
+
 /// Refuses nodes that lie on the same bytes where one of them is written: statements mean what they say only of nodes
 /// that are apart. The merge buffer is apart from all, whatever node it holds.
-fn check_apart(program: &Program, nodes: &[TensorNode], merged: &[String]) -> Result<()> {
-    let is_merged = |at: usize| merged.contains(&program.nodes[at].name);
+fn check_apart(program: &Program, nodes: &[TensorNode], merged: &[bool]) -> Result<()> {
+    let is_merged = |at: usize| merged.get(at) == Some(&true);
     for statement in &program.statements {
         let written = &nodes[statement.target];
-        let is_other = |at: usize| at != statement.target && !is_merged(at);
-        let Some(other) = nodes.iter().enumerate().find(|(at, node)| is_other(*at) && meet(node, written)) else {
-            continue;
-        };
-        let (name, other) = (&program.nodes[statement.target].name, &program.nodes[other.0].name);
+        let others = nodes.iter().enumerate().filter(|(at, _)| *at != statement.target && !is_merged(*at));
+        let Some((_, other)) = others.into_iter().find(|(_, node)| meet(node, written)) else { continue };
+        let (name, other) = (written.label(), other.label());
         let message = format!(
             "\"{name}\" is written, and \"{other}\" lies on the same bytes; use one name for them, or copy \"{other}\" first"
         );

@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::backend::across::record_across;
 use crate::backend::compile::Code;
 use crate::backend::nodes::InOut;
-use crate::context::Context;
+#[cfg(feature = "notation")]
+use crate::backend::virtuals::LinkedVirtuals;
 use crate::context::lineage::{Lineage, Mark, OwnMark, RoutineId, Touched};
+use crate::context::{Context, ContextBuilder};
 use crate::driver::Driver;
 use crate::driver::event::DriverEvent;
 use crate::error::{Error, ErrorKind, Result};
@@ -27,6 +29,8 @@ struct Inner<D: Driver> {
     in_out: InOut,
     /// The node that the merge buffer must hold.
     merge_input: Option<TensorNode>,
+    #[cfg(feature = "notation")]
+    virtuals: LinkedVirtuals,
     mark: OwnMark,
     deps: Vec<Arc<Mark>>,
     /// Whether every dependency was seen to have run; it stays so.
@@ -47,21 +51,32 @@ pub(crate) struct Place {
     mark: OwnMark,
     deps: Vec<Arc<Mark>>,
     in_out: InOut,
+    #[cfg(feature = "notation")]
+    virtuals: LinkedVirtuals,
 }
 
 impl Place {
-    /// The place behind `context` of a kernel, and the lineage behind that. `scratch` stands for memory that it shares
+    /// The place behind `context` of a kernel, and the child that is behind that. `scratch` stands for memory that it shares
     /// with others.
     pub(crate) fn behind<D: Driver>(
         context: &Context<D>,
         code: &Code<D>,
         scratch: Option<&TensorNode>,
-    ) -> (Self, Lineage) {
+    ) -> Result<(Self, ContextBuilder<D>)> {
         let mut in_out = code.nodes().in_out.clone();
         if let Some(scratch) = scratch {
             in_out.writes = Arc::new(Touched::new(in_out.kept_outputs().chain([scratch])));
         }
-        Self::between(context.lineage(), code.name(), in_out)
+        #[cfg_attr(not(feature = "notation"), allow(unused_mut))]
+        let (mut place, lineage) = Self::between(context.lineage(), code.name(), in_out);
+        #[cfg_attr(not(feature = "notation"), allow(unused_mut))]
+        let mut child = context.child().lineage(lineage);
+        #[cfg(feature = "notation")]
+        {
+            place.virtuals = LinkedVirtuals::behind(context, code.virtuals(), code.name())?;
+            child = child.optimize_ctx(place.virtuals.optimize_ctx(context));
+        }
+        Ok((place, child))
     }
 
     /// The same place, behind those too that write a node in another line of contexts.
@@ -79,20 +94,46 @@ impl Place {
         let deps = before.deps(&in_out.reads, &in_out.writes);
         let mark = OwnMark::new(name, in_out.reads.clone(), in_out.writes.clone());
         let lineage = before.after(&mark);
-        (Self { mark, deps, in_out }, lineage)
+        let place = Self {
+            mark,
+            deps,
+            in_out,
+            #[cfg(feature = "notation")]
+            virtuals: LinkedVirtuals::default(),
+        };
+        (place, lineage)
     }
 }
 
 impl<D: Driver> Routine<D> {
     /// A routine in the context that was made for it.
     pub(crate) fn new(context: Context<D>, work: Work<D>, place: Place) -> Self {
-        let Place { mark, deps, in_out } = place;
+        #[cfg(feature = "notation")]
+        place.virtuals.linked(&context);
+        let Place {
+            mark,
+            deps,
+            in_out,
+            #[cfg(feature = "notation")]
+            virtuals,
+        } = place;
         let merge_input = match &work {
             Work::Kernels { code, .. } => code.merge_input().cloned(),
             Work::Copy { .. } => None,
         };
         let free = AtomicBool::new(deps.is_empty());
-        Self { inner: Arc::new(Inner { context, work, in_out, merge_input, mark, deps, free }) }
+        let inner = Inner {
+            context,
+            work,
+            in_out,
+            merge_input,
+            #[cfg(feature = "notation")]
+            virtuals,
+            mark,
+            deps,
+            free,
+        };
+        Self { inner: Arc::new(inner) }
     }
 
     /// The identity.
@@ -224,6 +265,8 @@ impl<D: Driver> Routine<D> {
         if let Some(node) = merge_input {
             device.check_merge_buffer(node)?;
         }
+        #[cfg(feature = "notation")]
+        self.inner.virtuals.check(device)?;
         let event = match work {
             Work::Kernels { linked, .. } if linked.is_empty() => D::all_work(device.runner()),
             Work::Kernels { linked, .. } => D::run(device.runner(), linked.iter(), statics)?,
@@ -241,6 +284,8 @@ impl<D: Driver> Routine<D> {
             }
         };
         mark.set_run();
+        #[cfg(feature = "notation")]
+        self.inner.virtuals.set_run(event.seq());
         let event = Event::new(event);
         device.wrote(mark.writes().ids(), &event);
         Ok(event)

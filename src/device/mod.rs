@@ -263,6 +263,12 @@ impl<D: Driver> Device<D> {
         self.inner.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The sequence number of the last write to the bytes of a node.
+    #[cfg(feature = "notation")]
+    pub(crate) fn last_write(&self, node: &TensorNode) -> Option<u64> {
+        self.record().updating_for.get(&node.root().id()).copied()
+    }
+
     /// Notes that the work with that event writes to those nodes.
     pub(crate) fn wrote<'a>(&self, nodes: impl IntoIterator<Item = &'a NodeId>, event: &Event<D>) {
         let mut record = self.record();

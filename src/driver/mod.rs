@@ -8,6 +8,8 @@ pub mod bytes;
 pub mod event;
 pub mod limits;
 pub mod maybe_send;
+#[cfg(feature = "notation")]
+pub(crate) mod optimize_ctx;
 
 pub mod gpu;
 pub mod host;
@@ -27,6 +29,20 @@ use crate::slab::strided::Strided;
 use crate::wgsl::slots::Slots;
 use crate::wgsl::spec::KernelSpec;
 
+#[cfg(feature = "notation")]
+pub use crate::driver::optimize_ctx::OptimizeCtx;
+
+/// Without index notation there are no virtual nodes.
+#[cfg(not(feature = "notation"))]
+#[derive(Clone, Debug, Default)]
+pub struct OptimizeCtx;
+
+impl AsRef<OptimizeCtx> for OptimizeCtx {
+    fn as_ref(&self) -> &OptimizeCtx {
+        self
+    }
+}
+
 /// One kind of device: `gpu` or `host`.
 pub trait Driver: Sized + Debug + 'static {
     /// The driver's name, the first part of a device's name.
@@ -42,7 +58,7 @@ pub trait Driver: Sized + Debug + 'static {
     /// What backs a pool; private to the driver layer.
     type Slab: Debug + Clone;
     /// The computations of virtual nodes that later compilations may inline.
-    type OptimizeCtx: Debug + Clone + Default;
+    type OptimizeCtx: Debug + Clone + Default + From<OptimizeCtx> + AsRef<OptimizeCtx>;
     /// A compiled kernel, free of any context.
     type Kernel: Debug;
     /// A kernel linked to locations.

@@ -4,3 +4,5 @@ pub mod ir;
 pub mod lower;
 pub mod optimise;
 mod print;
+mod rewrite;
+pub mod virtuals;

@@ -181,7 +181,7 @@ impl Driver for Either {
     type Runner = EitherRunner;
     type Event = EitherEvent;
     type Slab = Of<wgpu::Buffer, PoolId>;
-    type OptimizeCtx = ();
+    type OptimizeCtx = crate::driver::OptimizeCtx;
     type Kernel = Kernel;
     type Linked = Linked;
     type Staged = Kept<Of<GpuStaged, <Host as Driver>::Staged>>;

@@ -36,6 +36,7 @@ mod registry;
 mod runner;
 mod sequence;
 mod twins;
+mod virtuals;
 mod volume;
 
 use wgslab::{Access, Context, DType, Device, KernelSpec, Routine, TensorNode, gpu};

@@ -57,7 +57,7 @@ impl Driver for Gpu {
     type Runner = GpuRunner;
     type Event = GpuEvent;
     type Slab = wgpu::Buffer;
-    type OptimizeCtx = ();
+    type OptimizeCtx = crate::driver::OptimizeCtx;
     type Kernel = kernel::GpuKernel;
     type Linked = linked::GpuLinked;
     type Staged = GpuStaged;

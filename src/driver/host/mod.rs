@@ -185,7 +185,7 @@ impl Driver for Host {
     type Event = HostEvent;
     /// Its pool: the memory itself is never handed out.
     type Slab = PoolId;
-    type OptimizeCtx = ();
+    type OptimizeCtx = crate::driver::OptimizeCtx;
     type Kernel = HostKernel;
     type Linked = HostLinked;
     type Staged = Ready<Result<HostReadback>>;

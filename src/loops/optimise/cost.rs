@@ -3,8 +3,9 @@
 
 use crate::dtype::DType;
 use crate::loops::ir::{Nest, Stage};
+use crate::loops::rewrite::each_child;
 use crate::notation::ast::{BinaryOp, Function};
-use crate::notation::program::{Expr, ExprKind, IndexId, Load, LoopIndex, Position};
+use crate::notation::program::{Expr, ExprKind, IndexId, LoopIndex};
 
 /// A load.
 pub const ACCESS: u64 = 4;
@@ -73,35 +74,6 @@ fn of_function(function: Function) -> u64 {
         Function::Sqrt | Function::Rsqrt => SLOW,
         Function::Threefry | Function::Uniform | Function::Normal | Function::Erf | Function::Gelu => LONG_FUNCTION,
         _ => FUNCTION,
-    }
-}
-
-/// The expressions right inside an expression.
-pub fn each_child<'e>(expr: &'e Expr, visit: &mut dyn FnMut(&'e Expr)) {
-    match &expr.kind {
-        ExprKind::Const(_) | ExprKind::Index(_) | ExprKind::Static(_) | ExprKind::Stage(_) => {}
-        ExprKind::Load(Load { positions, pad, .. }) => {
-            for position in positions {
-                if let Position::Computed(expr) = position {
-                    visit(expr);
-                }
-            }
-            if let Some(pad) = pad {
-                visit(pad);
-            }
-        }
-        ExprKind::Unary(_, a) | ExprKind::Cast(_, a) | ExprKind::Bitcast(a) => visit(a),
-        ExprKind::Binary(_, a, b) => {
-            visit(a);
-            visit(b);
-        }
-        ExprKind::Conditional(a, b, c) => {
-            visit(a);
-            visit(b);
-            visit(c);
-        }
-        ExprKind::Call(_, arguments) => arguments.iter().for_each(visit),
-        ExprKind::Reduce { body, .. } => visit(body),
     }
 }
 

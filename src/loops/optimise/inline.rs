@@ -7,9 +7,9 @@
 
 use crate::dtype::DType;
 use crate::loops::ir::{BufferIndex, BufferKind, Loops, Nest, Stage};
-use crate::loops::optimise::cost::{ACCESS, cost, each_child, points, size};
-use crate::loops::optimise::rewrite::{IndexMap, each_part, index, map_expr};
+use crate::loops::optimise::cost::{ACCESS, cost, points, size};
 use crate::loops::optimise::{MOST_DEPTH, MOST_PARTS, is_sound, whole};
+use crate::loops::rewrite::{IndexMap, each_child, each_part, index, map_expr};
 use crate::notation::program::{Affine, Expr, ExprKind, IndexId, Load, Position, Ty};
 
 /// Two loads and four operations, or one load and eight.
@@ -21,11 +21,11 @@ const MODERATE: u64 = 48;
 /// What a small device does in the time that a kernel costs.
 const SMALL_WORK: u64 = 1 << 16;
 
-/// Computes temporaries where they are read, the first ones first.
-pub fn inline(loops: &mut Loops) {
+/// Computes temporaries where they are read, the first ones first; at any price, if `always`.
+pub fn inline(loops: &mut Loops, always: bool) {
     let mut at = 0;
     while at < loops.nests.len() {
-        let (target, note) = match try_inline(loops, at) {
+        let (target, note) = match try_inline(loops, at, always) {
             Ok(target) => {
                 loops.nests.remove(at);
                 (target, "computed where it is read")
@@ -113,7 +113,7 @@ pub fn rounded(value: Expr, dtype: DType) -> Expr {
 }
 
 /// Puts the value of the nest at `at` in place of what reads it. Gives its target if nothing reads it any more.
-fn try_inline(loops: &mut Loops, at: usize) -> Result<Option<BufferIndex>, Kept> {
+fn try_inline(loops: &mut Loops, at: usize, always: bool) -> Result<Option<BufferIndex>, Kept> {
     let maker = Maker::of(loops, at)?;
     let target = maker.target;
     let readers: Vec<usize> = (at + 1..loops.nests.len()).filter(|&nest| loops.nests[nest].reads(target)).collect();
@@ -126,7 +126,8 @@ fn try_inline(loops: &mut Loops, at: usize) -> Result<Option<BufferIndex>, Kept>
         let times = evaluations(nest, target);
         let is_once = times <= elements;
         let folds = nest.stages.iter().any(|stage| stage.fold.is_some());
-        let is_worth = price <= CHEAP
+        let is_worth = always
+            || price <= CHEAP
             || !folds && price <= BROADCAST
             || is_once && (price <= MODERATE || readers.len() == 1)
             || times.saturating_mul(price) <= SMALL_WORK;

@@ -7,8 +7,8 @@
 use crate::loops::ir::{BufferIndex, BufferKind, Loops, Nest, Stage};
 use crate::loops::optimise::cost::{count, points, size};
 use crate::loops::optimise::inline::rounded;
-use crate::loops::optimise::rewrite::{IndexMap, each_part, index, map_expr, mapped_positions};
 use crate::loops::optimise::{MOST_DEPTH, MOST_PARTS, is_sound, may_pass, whole};
+use crate::loops::rewrite::{IndexMap, each_part, index, map_expr, mapped_positions};
 use crate::notation::program::{Affine, Expr, ExprKind, LoopIndex, Position, Term};
 
 /// Stages of a nest, at most.
@@ -202,7 +202,7 @@ fn moved(stage: &Stage, map: &IndexMap) -> Option<Stage> {
     if let Some(fold) = &mut stage.fold {
         is_moved &= map_expr(&mut fold.start, map);
         for over in &mut fold.over {
-            *over = map.get(*over)?.as_ref().and_then(crate::loops::optimise::rewrite::alone)?;
+            *over = map.get(*over)?.as_ref().and_then(crate::loops::rewrite::alone)?;
         }
     }
     if let Some(store) = &mut stage.store {

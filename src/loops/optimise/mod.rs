@@ -9,10 +9,9 @@
 //! A value that moves behind a nest that writes what it reads would be another value: nothing moves that far.
 
 mod cost;
-mod inline;
+pub(crate) mod inline;
 mod merge;
-mod rewrite;
-mod versions;
+pub(crate) mod versions;
 
 #[cfg(test)]
 mod tests;
@@ -31,7 +30,7 @@ const MOST_DEPTH: u32 = 200;
 pub fn optimise(loops: &mut Loops) {
     loops.nests.retain(has_points);
     let made = versions::split(loops);
-    inline::inline(loops);
+    inline::inline(loops, false);
     merge::merge(loops);
     drop_unread(loops);
     versions::restore(loops, &made);
@@ -71,7 +70,12 @@ fn drop_unread(loops: &mut Loops) {
 
 /// For each axis the index that runs over all of it, alone, and over no other axis; `None` for an axis of one element at
 /// position 0. Nothing where a store does not set each element of its buffer, by a point of its own.
-fn whole(loops: &Loops, nest: &Nest, positions: &[Position], buffer: BufferIndex) -> Option<Vec<Option<usize>>> {
+pub(crate) fn whole(
+    loops: &Loops,
+    nest: &Nest,
+    positions: &[Position],
+    buffer: BufferIndex,
+) -> Option<Vec<Option<usize>>> {
     let mut seen: Vec<usize> = Vec::new();
     let mut axes = Vec::with_capacity(positions.len());
     for (position, extent) in positions.iter().zip(&loops.buffers[buffer].shape) {

@@ -1,43 +1,14 @@
 //! Values by buffer: a buffer that is set anew in full holds another value from there on.
 
 use crate::loops::ir::{Buffer, BufferIndex, BufferKind, Loops, Nest};
-use crate::loops::optimise::rewrite::each_part;
 use crate::loops::optimise::{is_sound, whole};
-use crate::notation::program::{Expr, ExprKind, Position};
+use crate::loops::rewrite::{rename_reads, rename_writes};
 
 /// Whether a nest sets every element of a buffer.
-fn redefines(loops: &Loops, nest: &Nest, buffer: BufferIndex) -> bool {
+pub fn redefines(loops: &Loops, nest: &Nest, buffer: BufferIndex) -> bool {
     nest.stores().any(|store| {
         store.target == buffer && store.atomic.is_none() && whole(loops, nest, &store.positions, buffer).is_some()
     })
-}
-
-/// Calls `rename` with every buffer that a nest reads.
-fn rename_reads(nest: &mut Nest, rename: &dyn Fn(BufferIndex) -> BufferIndex) {
-    let change = |expr: &mut Expr| {
-        each_part(expr, &mut |part| {
-            if let ExprKind::Load(load) = &mut part.kind {
-                load.node = rename(load.node);
-            }
-        });
-    };
-    for stage in &mut nest.stages {
-        change(&mut stage.value);
-        if let Some(fold) = &mut stage.fold {
-            change(&mut fold.start);
-        }
-        for position in stage.store.iter_mut().flat_map(|store| &mut store.positions) {
-            if let Position::Computed(expr) = position {
-                change(expr);
-            }
-        }
-    }
-}
-
-fn rename_writes(nest: &mut Nest, rename: &dyn Fn(BufferIndex) -> BufferIndex) {
-    for store in nest.stages.iter_mut().filter_map(|stage| stage.store.as_mut()) {
-        store.target = rename(store.target);
-    }
 }
 
 /// Gives each full redefinition of a buffer, but the last one, a temporary of its own. Gives those, with what they stand

@@ -1,7 +1,8 @@
 //! Expressions with something put in place of something: indices by sums of other indices, loads by what was computed.
 
+use crate::loops::ir::{BufferIndex, Nest};
 use crate::notation::ast::BinaryOp;
-use crate::notation::program::{Affine, Expr, ExprKind, IndexId, Position, Term, Ty, Value};
+use crate::notation::program::{Affine, Expr, ExprKind, IndexId, Load, Position, Term, Ty, Value};
 
 /// Calls `change` for every part of an expression, the inner ones first: also in positions and pads.
 pub fn each_part(expr: &mut Expr, change: &mut dyn FnMut(&mut Expr)) {
@@ -147,5 +148,70 @@ fn value_of(affine: &Affine) -> Expr {
         None => constant(affine.constant),
         Some(sum) if affine.constant == 0 => sum,
         Some(sum) => infix(BinaryOp::Add, sum, constant(affine.constant)),
+    }
+}
+
+/// Calls `rename` with every buffer that a nest reads.
+pub fn rename_reads(nest: &mut Nest, rename: &dyn Fn(BufferIndex) -> BufferIndex) {
+    let change = |expr: &mut Expr| {
+        each_part(expr, &mut |part| {
+            if let ExprKind::Load(load) = &mut part.kind {
+                load.node = rename(load.node);
+            }
+        });
+    };
+    for stage in &mut nest.stages {
+        change(&mut stage.value);
+        if let Some(fold) = &mut stage.fold {
+            change(&mut fold.start);
+        }
+        for position in stage.store.iter_mut().flat_map(|store| &mut store.positions) {
+            if let Position::Computed(expr) = position {
+                change(expr);
+            }
+        }
+    }
+}
+
+/// Calls `rename` with every buffer that a nest writes.
+pub fn rename_writes(nest: &mut Nest, rename: &dyn Fn(BufferIndex) -> BufferIndex) {
+    for store in nest.stages.iter_mut().filter_map(|stage| stage.store.as_mut()) {
+        store.target = rename(store.target);
+    }
+}
+
+/// Whether any part of an expression matches.
+pub fn any_part(expr: &Expr, matches: &mut dyn FnMut(&Expr) -> bool) -> bool {
+    let mut found = matches(expr);
+    each_child(expr, &mut |child| found = found || any_part(child, matches));
+    found
+}
+
+/// The expressions right inside an expression.
+pub fn each_child<'e>(expr: &'e Expr, visit: &mut dyn FnMut(&'e Expr)) {
+    match &expr.kind {
+        ExprKind::Const(_) | ExprKind::Index(_) | ExprKind::Static(_) | ExprKind::Stage(_) => {}
+        ExprKind::Load(Load { positions, pad, .. }) => {
+            for position in positions {
+                if let Position::Computed(expr) = position {
+                    visit(expr);
+                }
+            }
+            if let Some(pad) = pad {
+                visit(pad);
+            }
+        }
+        ExprKind::Unary(_, a) | ExprKind::Cast(_, a) | ExprKind::Bitcast(a) => visit(a),
+        ExprKind::Binary(_, a, b) => {
+            visit(a);
+            visit(b);
+        }
+        ExprKind::Conditional(a, b, c) => {
+            visit(a);
+            visit(b);
+            visit(c);
+        }
+        ExprKind::Call(_, arguments) => arguments.iter().for_each(visit),
+        ExprKind::Reduce { body, .. } => visit(body),
     }
 }

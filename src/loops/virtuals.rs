@@ -1,0 +1,126 @@
+//! Computations of virtual nodes, for later programs of a line of contexts.
+//!
+//! A virtual node has no bytes. The program that writes it leaves its computation, and a later program that reads it computes
+//! it there.
+
+use crate::loops::ir::{Buffer, BufferIndex, BufferKind, Loops, Nest};
+use crate::loops::optimise::{inline, versions, whole};
+use crate::loops::rewrite::{any_part, rename_reads, rename_writes};
+use crate::node::{MemoryMode, TensorNode};
+use crate::notation::program::{Expr, ExprKind, Position, Term};
+
+/// How a virtual node is computed: a nest that sets each of its elements, from nodes of a context.
+#[derive(Debug, PartialEq)]
+pub struct Computation {
+    nest: Nest,
+    /// Its tensors: the node itself, then those that are read.
+    buffers: Vec<Buffer>,
+    /// The nodes that are read.
+    reads: Vec<TensorNode>,
+}
+
+impl Computation {
+    /// How the last value of a buffer is computed in some loops, if that can be known afterwards; `nodes` are those that
+    /// the buffers are, some of them in the merge buffer. Gives what is in the way.
+    pub(crate) fn of(
+        loops: &Loops,
+        target: BufferIndex,
+        nodes: &[TensorNode],
+        merged: &[bool],
+    ) -> Result<Self, String> {
+        let mut loops = loops.clone();
+        // It is to stay, with all else put into it.
+        loops.buffers[target].kind = BufferKind::Node(usize::MAX);
+        versions::split(&mut loops);
+        inline::inline(&mut loops, true);
+        let writers: Vec<usize> = (0..loops.nests.len()).filter(|&at| loops.nests[at].writes(target)).collect();
+        let &[at] = &writers[..] else { return Err("it is set in parts".to_owned()) };
+        let nest = &loops.nests[at];
+        let mut stores = nest.stores();
+        let is_whole = stores
+            .next()
+            .is_some_and(|store| store.atomic.is_none() && whole(&loops, nest, &store.positions, target).is_some());
+        if !is_whole || nest.stages.len() != 1 {
+            return Err("it is set in parts".to_owned());
+        }
+        if nest.exprs().any(|expr| any_part(expr, &mut uses_static)) {
+            return Err("it depends on a static".to_owned());
+        }
+        let (mut buffers, mut reads) = (vec![loops.buffers[target].clone()], Vec::new());
+        let mut numbers = vec![target];
+        for (number, buffer) in loops.buffers.iter().enumerate() {
+            if !nest.reads(number) {
+                continue;
+            }
+            let BufferKind::Node(node) = buffer.kind else {
+                return Err(format!("it is made of \"{}\", which does not outlive the program", buffer.name));
+            };
+            if number == target || loops.nests[at + 1..].iter().any(|later| later.writes(number)) {
+                return Err(format!("it is made of \"{}\", which is written after it", buffer.name));
+            }
+            let is_gone = |read: &&TensorNode| read.mode() == MemoryMode::Local || merged.get(node) == Some(&true);
+            let Some(read) = nodes.get(node).filter(|read| !is_gone(read)) else {
+                return Err(format!("it is made of \"{}\", which does not outlive the program", buffer.name));
+            };
+            numbers.push(number);
+            buffers.push(buffer.clone());
+            reads.push(read.clone());
+        }
+        let mut nest = nest.clone();
+        let renamed = |known| numbers.iter().position(|number| *number == known).unwrap_or_default();
+        rename_reads(&mut nest, &renamed);
+        rename_writes(&mut nest, &renamed);
+        buffers[0].kind = BufferKind::Temporary;
+        Ok(Self { nest, buffers, reads })
+    }
+
+    /// Computes the node in front of some loops, whose buffer `target` it is. What it reads, and the loops do not know, is
+    /// added to `nodes`.
+    pub(crate) fn put_in_front(
+        &self,
+        loops: &mut Loops,
+        target: BufferIndex,
+        nodes: &mut Vec<TensorNode>,
+        merged: &[bool],
+    ) {
+        let mut numbers = vec![target];
+        for (buffer, read) in self.buffers[1..].iter().zip(&self.reads) {
+            let is_it = |(at, node): (usize, &TensorNode)| node == read && merged.get(at) != Some(&true);
+            let node = nodes.iter().enumerate().position(is_it).unwrap_or_else(|| {
+                nodes.push(read.clone());
+                nodes.len() - 1
+            });
+            let kind = BufferKind::Node(node);
+            let known = loops.buffers.iter().position(|known| known.kind == kind);
+            numbers.push(known.unwrap_or_else(|| {
+                loops.buffers.push(Buffer { kind, ..buffer.clone() });
+                loops.buffers.len() - 1
+            }));
+        }
+        let mut nest = self.nest.clone();
+        let renamed = |known: BufferIndex| numbers[known];
+        rename_reads(&mut nest, &renamed);
+        rename_writes(&mut nest, &renamed);
+        loops.nests.insert(0, nest);
+    }
+
+    /// The nodes that are read.
+    pub fn reads(&self) -> &[TensorNode] {
+        &self.reads
+    }
+}
+
+fn uses_static(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Static(_) => true,
+        ExprKind::Load(load) => load.positions.iter().any(is_static),
+        _ => false,
+    }
+}
+
+fn is_static(position: &Position) -> bool {
+    match position {
+        Position::Affine(affine) => affine.terms.iter().any(|(term, _)| matches!(term, Term::Static(_))),
+        Position::Computed(_) => false,
+    }
+}
