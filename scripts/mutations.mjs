@@ -150,10 +150,10 @@ const MUTATIONS = [
     replace: 'let body = format!("if (i + 1u < len_x) {{ store_x(i, {value}); }}");',
   },
   {
-    name: "a cast loses the sign",
+    name: "a cast to unsigned does not wrap",
     under: "src/kernels",
-    find: "return select(f, -f, v < 0);",
-    replace: "return f;",
+    find: '("i32", "u32") => ("", "bitcast<u32>(v)"),',
+    replace: '("i32", "u32") => ("", "u32(max(v, 0))"),',
   },
   {
     name: "a strided copy is strided on one side",
