@@ -5,9 +5,11 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { chromeFlags } from "../../scripts/lib/browser.mjs";
+import { DIST } from "../../scripts/build.mjs";
+import { chromeFlags, openBrowser } from "../../scripts/lib/browser.mjs";
 import { run } from "../../scripts/lib/proc.mjs";
 import { MIN_ACCURACY } from "../../scripts/lib/results.mjs";
+import { serve } from "../../scripts/lib/serve.mjs";
 import { chrome } from "../../scripts/lib/tools.mjs";
 import { trainOnTwoInBrowser, trainOnTwoNatively } from "../../scripts/start.mjs";
 
@@ -46,6 +48,21 @@ test("npm start succeeds on the host driver, and its sides agree", () => {
 test("each side says in one line what it runs on, and what to install for a GPU", () => {
   assert.match(outcome.output, /^no GPU adapter was found: training on the host driver, on the CPU; .* mesa-vulkan-drivers on Debian\)$/m);
   assert.match(outcome.output, /^browser: There is no WebGPU here, so this runs on the host driver, on the CPU\. For the GPU use a browser /m);
+});
+
+test("the playground begins on the host driver", async () => {
+  const server = await serve({ "/": DIST }, { home: "/site/" });
+  const browser = await openBrowser({ args: chromeFlags().filter((flag) => !flag.includes("webgpu")) });
+  try {
+    await browser.page.goto(`${server.url}/site/`);
+    await browser.page.locator("#playground").scrollIntoViewIfNeeded();
+    await browser.page.waitForFunction(() => /^host:.*: ran in /.test(document.getElementById("play-timing").textContent));
+    assert.equal(await browser.page.locator("#play-driver").inputValue(), "host");
+    assert.deepEqual(browser.faults, []);
+  } finally {
+    await browser.close();
+    await server.close();
+  }
 });
 
 test("two devices fall to the host driver natively", async () => {

@@ -43,7 +43,6 @@ class Playground {
     menu.append(...options(EXAMPLES.map(({ name }, index) => [String(index), name])));
     menu.addEventListener("change", () => this.choose(Number(menu.value)));
     const driver = part<HTMLSelectElement>("driver");
-    driver.value = navigator.gpu ? "gpu" : "host";
     driver.addEventListener("change", () => this.#restart());
     this.#text.addEventListener("input", () => {
       this.#stop();
@@ -53,6 +52,13 @@ class Playground {
     this.#show.addEventListener("change", () => this.#then(() => this.#display()));
     this.#run.addEventListener("click", () => this.#restart());
     this.#play.addEventListener("click", () => (this.#isPlaying ? this.#stop() : this.#start()));
+  }
+
+  /** Runs the first example: on the GPU, or on the host driver where there is no adapter. */
+  async begin(): Promise<void> {
+    const adapter = await navigator.gpu?.requestAdapter().catch(() => null);
+    part<HTMLSelectElement>("driver").value = adapter ? "gpu" : "host";
+    this.choose(0);
   }
 
   /** Takes an example, and runs it. */
@@ -211,7 +217,7 @@ export function setUpPlayground(): void {
   const observer = new IntersectionObserver((entries) => {
     if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
     observer.disconnect();
-    playground.choose(0);
+    void playground.begin();
   });
   observer.observe(byId("playground"));
 }
