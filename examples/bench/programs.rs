@@ -17,6 +17,9 @@ const BATCH: Duration = Duration::from_millis(60);
 const LARGEST_BATCH: f64 = 200.0;
 const LEAST_ROUNDS: f64 = 3.0;
 const MOST_ROUNDS: f64 = 21.0;
+/// A run, and a round, in seconds, that is not repeated for the sake of a spread.
+const LONG: f64 = 1.0;
+const LONG_ROUND: f64 = 60.0;
 /// How often each hand-written way runs to choose one.
 const TRIALS: usize = 3;
 /// So many times slower than the fastest is not tried again.
@@ -217,14 +220,17 @@ fn measured(row: &RowSpec, sides: Vec<Side<'_>>, seconds: f64) -> Result<RowResu
     let mut batches = Vec::new();
     let mut round_seconds = 0.0;
     for side in &sides {
-        // The first run in a row of them meets what the check left; the second is what counts.
-        timed(side, 1)?;
-        let time = timed(side, 1)?;
+        // The first run meets what the check left. That is little beside a long one.
+        let mut time = timed(side, 1)?;
+        if time < LONG {
+            time = timed(side, 1)?;
+        }
         let batch = (BATCH.as_secs_f64() / time).round().clamp(1.0, LARGEST_BATCH);
         batches.push(batch as u32);
         round_seconds += batch * time;
     }
-    let rounds = (seconds / round_seconds).floor().clamp(LEAST_ROUNDS, MOST_ROUNDS) as usize;
+    let least = if round_seconds > LONG_ROUND { 1.0 } else { LEAST_ROUNDS };
+    let rounds = (seconds / round_seconds).floor().clamp(least, MOST_ROUNDS) as usize;
     let mut samples = vec![Vec::new(); sides.len()];
     for round in 0..rounds {
         for turn in 0..sides.len() {

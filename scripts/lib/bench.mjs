@@ -111,7 +111,7 @@ function programTables({ peaks, rows, control, missing = {} }) {
       const text = [note, fault].filter(Boolean).join("; ");
       return text || share[part] !== undefined ? [`  ${part}: ${text || "1 way"}${percent(share[part])}`] : [];
     });
-    return [`${name} (${rounds} rounds)`, ...known];
+    return [`${name} (${rounds} ${rounds === 1 ? "round" : "rounds"})`, ...known];
   });
   return [
     `Peaks by hand-written kernels: ${(peaks.bytesPerSecond / 1e9).toPrecision(3)} GB/s copied, ` +
