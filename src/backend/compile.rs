@@ -167,7 +167,7 @@ impl<D: Driver> Code<D> {
                 && let Some(nest) = of.loops.nests.get(of.nest)
             {
                 text.push_str("; ");
-                text.push_str(&schedule::explain::nest(&of.loops, nest));
+                text.push_str(&schedule::explain::nest(&of.loops, nest, &of.schedule));
             }
         }
         text

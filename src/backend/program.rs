@@ -10,13 +10,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::loops::ir::{BufferKind, Loops, any_load};
 use crate::loops::lower::lower;
 use crate::loops::optimise::versions::redefines;
-use crate::loops::optimise::{has_points, optimise};
+use crate::loops::optimise::{has_points, optimise, split};
 use crate::loops::virtuals::Computation;
 use crate::node::{MemoryMode, TensorNode};
 use crate::notation::check::{Given, check_parsed};
 use crate::notation::parse;
 use crate::notation::program::{Program, StaticBound};
 use crate::notation::spec::{ProgramSource, ProgramSpec};
+use crate::schedule::busy;
 use crate::wgsl::emit::{EmitLimits, emit};
 use crate::wgsl::spec::{KernelSpec, NestOf};
 
@@ -41,6 +42,7 @@ impl<D: Driver> Device<D> {
         check_apart(&program, &nodes, &merged).map_err(named)?;
         if !spec.is_plain {
             optimise(&mut loops);
+            split(&mut loops, busy(self.adapter().device_type == "cpu"));
         }
         let loops = Arc::new(loops);
         let tensors: Vec<TensorNode> = loops
@@ -53,7 +55,9 @@ impl<D: Driver> Device<D> {
                 }
             })
             .collect();
-        let limits = EmitLimits::of(self.limits());
+        let mut limits = EmitLimits::of(self.limits(), self.adapter());
+        limits.target.forced = spec.schedule;
+        limits.by_fours &= tensors.iter().all(|node| start_of(node).is_multiple_of(4 * 4));
         let mut kernels = Vec::with_capacity(loops.nests.len());
         for (index, nest) in loops.nests.iter().enumerate().filter(|(_, nest)| has_points(nest)) {
             let emitted = emit(&loops, nest, &limits);
@@ -69,7 +73,13 @@ impl<D: Driver> Device<D> {
                 kernel = if is_merged { kernel.merge_tensor(name, node) } else { kernel.tensor(name, node, *access) };
                 buffers.push(*buffer);
             }
-            kernel.nest = Some(NestOf { loops: loops.clone(), nest: index, buffers });
+            kernel.nest = Some(NestOf {
+                loops: loops.clone(),
+                nest: index,
+                buffers,
+                by_fours: emitted.by_fours,
+                schedule: emitted.schedule,
+            });
             kernels.push(Arc::new(kernel));
         }
         // Also what is written for no point, and read or listed as an output all the same.
@@ -216,15 +226,21 @@ fn check_apart(program: &Program, nodes: &[TensorNode], merged: &[bool]) -> Resu
 /// Whether two nodes have bytes in common.
 fn meet(one: &TensorNode, other: &TensorNode) -> bool {
     let range = |node: &TensorNode| {
-        let (mut start, mut node_or_base) = (0u64, node);
-        while let Some((base, first)) = node_or_base.base() {
-            start = start.saturating_add(first.saturating_mul(base.dtype().size_bytes()));
-            node_or_base = base;
-        }
+        let start = start_of(node);
         (start, start.saturating_add(node.size_bytes()))
     };
     let ((start, end), (first, last)) = (range(one), range(other));
     one.root() == other.root() && start < last && first < end
+}
+
+/// Where a node starts in what it is a view of in the end, in bytes.
+fn start_of(node: &TensorNode) -> u64 {
+    let (mut start, mut node_or_base) = (0u64, node);
+    while let Some((base, first)) = node_or_base.base() {
+        start = start.saturating_add(first.saturating_mul(base.dtype().size_bytes()));
+        node_or_base = base;
+    }
+    start
 }
 
 impl Admits for Bounds {

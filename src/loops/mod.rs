@@ -4,5 +4,5 @@ pub mod ir;
 pub mod lower;
 pub mod optimise;
 mod print;
-mod rewrite;
+pub(crate) mod rewrite;
 pub mod virtuals;

@@ -6,32 +6,37 @@ use crate::notation::program::{Affine, Expr, ExprKind, IndexId, Load, Position, 
 
 /// Calls `change` for every part of an expression, the inner ones first: also in positions and pads.
 pub fn each_part(expr: &mut Expr, change: &mut dyn FnMut(&mut Expr)) {
+    each_child_mut(expr, &mut |child| each_part(child, change));
+    change(expr);
+}
+
+/// Calls `change` for the expressions right inside an expression.
+pub fn each_child_mut(expr: &mut Expr, change: &mut dyn FnMut(&mut Expr)) {
     match &mut expr.kind {
         ExprKind::Const(_) | ExprKind::Index(_) | ExprKind::Static(_) | ExprKind::Stage(_) => {}
         ExprKind::Load(load) => {
             for position in &mut load.positions {
                 if let Position::Computed(expr) = position {
-                    each_part(expr, change);
+                    change(expr);
                 }
             }
             if let Some(pad) = &mut load.pad {
-                each_part(pad, change);
+                change(pad);
             }
         }
-        ExprKind::Unary(_, a) | ExprKind::Cast(_, a) | ExprKind::Bitcast(a) => each_part(a, change),
+        ExprKind::Unary(_, a) | ExprKind::Cast(_, a) | ExprKind::Bitcast(a) => change(a),
         ExprKind::Binary(_, a, b) => {
-            each_part(a, change);
-            each_part(b, change);
+            change(a);
+            change(b);
         }
         ExprKind::Conditional(a, b, c) => {
-            each_part(a, change);
-            each_part(b, change);
-            each_part(c, change);
+            change(a);
+            change(b);
+            change(c);
         }
-        ExprKind::Call(_, arguments) => arguments.iter_mut().for_each(|argument| each_part(argument, change)),
-        ExprKind::Reduce { body, .. } => each_part(body, change),
+        ExprKind::Call(_, arguments) => arguments.iter_mut().for_each(change),
+        ExprKind::Reduce { body, .. } => change(body),
     }
-    change(expr);
 }
 
 /// What stands for each index of a nest in another one; `None` for those that nothing stands for.

@@ -22,6 +22,19 @@ pub struct ProgramSpec {
     pub outputs: Vec<String>,
     /// Whether each statement stays a kernel of its own.
     pub is_plain: bool,
+    /// How kernels are spread over the device, wherever they can be so; without it, as it is likely to be fast.
+    pub schedule: Option<Forced>,
+}
+
+/// How all kernels of a program are spread over the device, wherever they can be so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forced {
+    /// An invocation a point.
+    PerPoint,
+    /// An invocation several points, which need not divide what there is.
+    Tiled,
+    /// A workgroup a point.
+    PerWorkgroup,
 }
 
 /// Where a program comes from.
@@ -54,7 +67,7 @@ impl ProgramSpec {
 
     fn of(name: impl Into<String>, source: ProgramSource) -> Self {
         let (given, merged, outputs) = (Vec::new(), Vec::new(), Vec::new());
-        Self { name: name.into(), source, given, merged, outputs, is_plain: false }
+        Self { name: name.into(), source, given, merged, outputs, is_plain: false, schedule: None }
     }
 
     /// Gives a node under its label.
@@ -91,6 +104,13 @@ impl ProgramSpec {
     #[must_use]
     pub fn plain(mut self) -> Self {
         self.is_plain = true;
+        self
+    }
+
+    /// Spreads kernels over the device in that way wherever it can be, to compare ways, and to test them.
+    #[must_use]
+    pub fn schedule(mut self, forced: Forced) -> Self {
+        self.schedule = Some(forced);
         self
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::loops::ir::{Buffer, BufferIndex, BufferKind, Loops, Nest};
 use crate::loops::optimise::operations;
-use crate::schedule::{Schedule, choose, iterations};
+use crate::schedule::{Schedule, iterations};
 
 /// A line for each tensor: where it is, and why.
 pub fn tensors(loops: &Loops) -> String {
@@ -23,11 +23,12 @@ pub fn tensors(loops: &Loops) -> String {
 }
 
 /// A line for a nest: its points, what it reads and writes, and its operations.
-pub fn nest(loops: &Loops, nest: &Nest) -> String {
+pub fn nest(loops: &Loops, nest: &Nest, schedule: &Schedule) -> String {
     let points = iterations(&nest.indices, &nest.free);
-    let who = match choose(nest) {
-        Schedule::PerPoint => "an invocation",
-        Schedule::PerWorkgroup => "a workgroup",
+    let who = match schedule {
+        Schedule::PerPoint => "an invocation each".to_owned(),
+        Schedule::Tiled(tile) => format!("an invocation for {tile:?}"),
+        Schedule::PerWorkgroup => "a workgroup each".to_owned(),
     };
     let all = |is_used: &dyn Fn(BufferIndex) -> bool| {
         let (mut names, mut bytes) = (String::new(), 0u64);
@@ -42,7 +43,7 @@ pub fn nest(loops: &Loops, nest: &Nest) -> String {
         if names.is_empty() { "nothing".to_owned() } else { format!("{names} ({bytes} bytes)") }
     };
     format!(
-        "{points} points, {who} each; reads {}, writes {}, {} operations",
+        "{points} points, {who}; reads {}, writes {}, {} operations",
         all(&|buffer| nest.reads(buffer)),
         all(&|buffer| nest.writes(buffer)),
         operations(nest)

@@ -1,40 +1,72 @@
 //! How the points of a nest are spread over the device. A pure choice, made before any text.
 
 pub mod explain;
+mod tile;
 
 use crate::loops::ir::{Nest, Stage};
 use crate::notation::program::{IndexId, LoopIndex};
+use crate::notation::spec::Forced;
 
-/// Who computes a point of a nest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// Who computes the points of a nest.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Schedule {
-    /// One invocation, which goes over the reduced indices by itself.
+    /// One invocation each, which goes over the reduced indices by itself.
     PerPoint,
-    /// One workgroup, whose invocations share the reduced indices and add up what they have in a tree.
+    /// One invocation several: so many values of each free index together, so that what they share is computed once.
+    Tiled(Vec<u32>),
+    /// One workgroup each, whose invocations share the reduced indices and add up what they have in a tree.
     PerWorkgroup,
+}
+
+/// What a schedule is chosen for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    /// Whether kernels run on the CPU: a few cores, to which barriers are dear.
+    pub is_cpu: bool,
+    /// Whether the kind is settled.
+    pub forced: Option<Forced>,
 }
 
 /// Points from which on there is enough to do without sharing one among a workgroup. Devices have a few thousand
 /// invocations in flight.
 const MANY_POINTS: u64 = 4096;
+/// The same where a core runs a few invocations at once.
+const MANY_POINTS_ON_CPU: u64 = 256;
 /// Reduced iterations below which a workgroup would mostly wait for itself.
 const LONG_REDUCTION: u64 = 256;
 /// Iterations that a 32-bit counter with a stride holds without wrapping.
 const MOST_ITERATIONS: u64 = 1 << 31;
 
+/// Points that keep a device busy.
+pub const fn busy(is_cpu: bool) -> u64 {
+    if is_cpu { 4096 } else { 16384 }
+}
+
 /// The schedule of a nest.
-pub fn choose(nest: &Nest) -> Schedule {
+pub fn choose(nest: &Nest, target: &Target) -> Schedule {
     let is_long = |stage: &Stage| {
         let over = stage.fold.iter().map(|fold| iterations(&nest.indices, &fold.over));
         over.into_iter().any(|count| (LONG_REDUCTION..MOST_ITERATIONS).contains(&count))
     };
     let is_short =
         |stage: &Stage| stage.fold.as_ref().is_none_or(|fold| iterations(&nest.indices, &fold.over) < MOST_ITERATIONS);
-    let is_shared = nest.stages.iter().any(is_long)
-        && nest.stages.iter().all(is_short)
-        && nest.stores().all(|store| store.atomic.is_none())
-        && iterations(&nest.indices, &nest.free) <= MANY_POINTS;
-    if is_shared { Schedule::PerWorkgroup } else { Schedule::PerPoint }
+    let may_share = nest.stages.iter().all(is_short) && nest.stores().all(|store| store.atomic.is_none());
+    let points = iterations(&nest.indices, &nest.free);
+    let many = if target.is_cpu { MANY_POINTS_ON_CPU } else { MANY_POINTS };
+    let is_shared = match target.forced {
+        None => nest.stages.iter().any(is_long) && points <= many,
+        forced => forced == Some(Forced::PerWorkgroup),
+    };
+    if is_shared && may_share {
+        return Schedule::PerWorkgroup;
+    }
+    // Points that a u32 does not count are looped over.
+    let tile = match target.forced {
+        _ if points > u64::from(u32::MAX) => None,
+        None => tile::choose(nest, target.is_cpu),
+        forced => (forced == Some(Forced::Tiled)).then(|| tile::forced(nest)),
+    };
+    tile.map_or(Schedule::PerPoint, Schedule::Tiled)
 }
 
 /// How many points some indices have together; saturates.

@@ -14,7 +14,7 @@ impl Lowering<'_> {
             ExprKind::Index(index) => self.index_value(*index),
             ExprKind::Static(index) => self.block.value(Op::Static, *index as u32, &[]),
             ExprKind::Load(load) => self.load(load),
-            ExprKind::Stage(stage) => self.stages.get(*stage).copied().unwrap_or(ZERO),
+            ExprKind::Stage(stage) => self.stage(*stage).unwrap_or(ZERO),
             ExprKind::Unary(op, a) => {
                 let a = self.expr(a);
                 self.unary(*op, a, expr.ty)

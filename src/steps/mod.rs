@@ -6,6 +6,7 @@ mod expr;
 pub(crate) mod ops;
 pub(crate) mod position;
 pub(crate) mod reduce;
+mod tile;
 
 use crate::loops::ir::{BufferIndex, Fold, Loops, Nest, Stage};
 use crate::notation::ast::Accumulate;
@@ -13,6 +14,7 @@ use crate::notation::program::{IndexId, LoopIndex, Ty, Value};
 use crate::steps::block::{Block, Reg, ZERO};
 use crate::steps::ops::Op;
 use crate::steps::position::Outside;
+use crate::steps::tile::Point;
 
 /// A nest on the way to steps. Whoever makes them says first what counts the free indices.
 #[derive(Debug)]
@@ -24,7 +26,15 @@ pub(crate) struct Lowering<'a> {
     pub tensors: Vec<BufferIndex>,
     /// What counts the values of an index from 0; 0 where nothing does.
     pub counters: Vec<Reg>,
-    /// The values of the stages so far.
+    /// The points that are computed together.
+    points: Vec<Point>,
+    /// The point whose values are asked for.
+    at: usize,
+    /// Turns of a reduction that are done in a row, at most.
+    pub turns: u32,
+    /// What counts by fours, if floats in a row are to be loaded and stored four at a time.
+    pub fours: Option<Vec<Reg>>,
+    /// The values of the stages so far, for each of the points.
     pub stages: Vec<Reg>,
 }
 
@@ -37,7 +47,18 @@ impl<'a> Lowering<'a> {
                 tensors.push(store.target);
             }
         }
-        Self { loops, nest, block: Block::new(), tensors, counters, stages: Vec::with_capacity(nest.stages.len()) }
+        Self {
+            loops,
+            nest,
+            block: Block::new(),
+            tensors,
+            counters,
+            points: vec![Point::default()],
+            at: 0,
+            turns: 1,
+            fours: None,
+            stages: Vec::with_capacity(nest.stages.len()),
+        }
     }
 
     /// The number of a buffer's tensor.
@@ -95,29 +116,31 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Ends them; the outermost one moves, with the variables, if `moves`.
-    pub fn close(&mut self, indices: &[IndexId], variables: &[Reg], moves: bool) {
+    /// Ends them; the innermost one did so many turns in a row. The outermost one moves, with the variables, if `moves`.
+    pub fn close(&mut self, indices: &[IndexId], turns: u32, variables: &[Reg], moves: bool) {
         for (at, index) in indices.iter().enumerate().rev() {
             let counter = std::mem::take(&mut self.counters[*index]);
             let (variables, moves) = if at == 0 { (variables, moves) } else { (&[][..], false) };
-            self.block.close(Op::Open, count(&self.nest.indices[*index]), counter, variables, moves);
+            let turns = if at + 1 == indices.len() { turns } else { 1 };
+            self.block.close(Op::Open, count(&self.nest.indices[*index]) / turns, counter, variables, moves);
         }
     }
 
-    /// One point: computes its stages, then stores.
+    /// The points of the tile: computes their stages, then stores.
     pub fn point(&mut self) {
         let nest = self.nest;
         let mut places = Vec::with_capacity(nest.stages.len());
         for stage in &nest.stages {
-            places.push(self.stage_place(stage));
-            let value = match &stage.fold {
-                Some(Fold { op, start, over }) => {
-                    let start = self.expr(start);
-                    self.accumulate(*op, start, over, &stage.value, false)
-                }
-                None => self.expr(&stage.value),
-            };
-            self.stages.push(value);
+            let mut values = Vec::with_capacity(self.points.len());
+            for at in 0..self.points.len() {
+                self.go_to(at);
+                places.push(self.stage_place(stage));
+                values.push(self.expr(stage.fold.as_ref().map_or(&stage.value, |fold| &fold.start)));
+            }
+            if let Some(Fold { op, over, .. }) = &stage.fold {
+                self.accumulate(*op, &mut values, over, &stage.value, false);
+            }
+            self.stages.extend(values);
         }
         self.stores(&places);
     }
@@ -130,8 +153,10 @@ impl<'a> Lowering<'a> {
     /// Stores what the stages computed.
     pub fn stores(&mut self, places: &[Option<Place>]) {
         let nest = self.nest;
-        for (at, (stage, place)) in nest.stages.iter().zip(places).enumerate() {
-            let (Some(store), Some((offset, inside))) = (&stage.store, place) else { continue };
+        let all: Vec<Reg> = std::mem::take(&mut self.stages);
+        let count = self.points.len();
+        for (number, stage) in nest.stages.iter().enumerate() {
+            let Some(store) = &stage.store else { continue };
             let op = match store.atomic {
                 None => Op::Store,
                 Some(Accumulate::Add) => Op::AtomicAdd,
@@ -139,9 +164,21 @@ impl<'a> Lowering<'a> {
                 Some(Accumulate::Max) => Op::AtomicMax,
                 Some(Accumulate::Min) => Op::AtomicMin,
             };
-            let inside = inside.unwrap_or_else(|| self.block.value(Op::Truth, 1, &[]));
             let tensor = self.tensor(store.target);
-            self.block.effect(op, tensor, &[*offset, self.stages[at], inside]);
+            let mut at = 0;
+            while at < count {
+                let (places, values) = (&places[number * count + at..], &all[number * count + at..]);
+                let Some((offset, inside)) = places[0] else { break };
+                let (mut op, mut value, mut length) = (op, values[0], 1);
+                if op == Op::Store && at + 4 <= count && self.are_four(store.target, at, &places[..4]) {
+                    (op, length) = (Op::StoreQuad, 4);
+                    value = self.block.value(Op::Quad, 0, &values[..4]);
+                }
+                let inside = self.both(inside, self.points[at].inside);
+                let inside = inside.unwrap_or_else(|| self.block.value(Op::Truth, 1, &[]));
+                self.block.effect(op, tensor, &[offset, value, inside]);
+                at += length;
+            }
         }
     }
 }

@@ -39,6 +39,8 @@ ops! {
     Assign "$0 = $1;",
     /// Stores into the target: the offset, the value.
     Store "store_t#($0, $1);",
+    /// Four elements in a row, from an offset that is a multiple of 4. In kernels only.
+    StoreQuad "store4_t#($0, $1);",
     /// The same, accumulated atomically, where the third operand is true.
     AtomicAdd "atomic_add_t#($0, $1);",
     AtomicMul "atomic_mul_t#($0, $1);",
@@ -56,6 +58,10 @@ ops! {
     Static "static_s#()",
     /// The element of the tensor of that number at an offset.
     Load "load_t#($0)",
+    /// Four elements in a row, from an offset that is a multiple of 4; one of four values; four values. In kernels only.
+    LoadQuad "load4_t#($0)",
+    Part "$0[#]",
+    Quad "vec4($0, $1, $2, $3)",
     /// Of a u32, by the number. In kernels only.
     Digit "$0 % #u",
     Quotient "$0 / #u",

@@ -6,14 +6,14 @@
 use crate::loops::ir::BufferIndex;
 use crate::notation::program::{Affine, IndexId, Load, Position, Term, Ty, Value};
 use crate::steps::Lowering;
-use crate::steps::block::{Reg, ZERO};
+use crate::steps::block::{Reg, Step, ZERO};
 use crate::steps::ops::Op;
 
 /// A constant, and u32 values with their factors.
-#[derive(Default)]
-struct Sum {
-    constant: u32,
-    terms: Vec<(Reg, u32)>,
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Sum {
+    pub constant: u32,
+    pub terms: Vec<(Reg, u32)>,
 }
 
 impl Sum {
@@ -39,8 +39,9 @@ pub(crate) enum Outside {
 impl Lowering<'_> {
     /// The value of an index, as an i32.
     pub(super) fn index_value(&mut self, index: IndexId) -> Reg {
-        let word =
-            self.total(&Sum { constant: self.nest.indices[index].lo as u32, terms: vec![(self.counters[index], 1)] });
+        let mut sum = Sum { constant: self.nest.indices[index].lo as u32, terms: Vec::new() };
+        self.add(&mut sum, self.counters[index], 1);
+        let word = self.total(&sum);
         self.one(Op::AsI, word)
     }
 
@@ -50,7 +51,13 @@ impl Lowering<'_> {
         let outside = if pad.is_some() { Outside::Padded } else { Outside::Clamped };
         let (offset, inside) = self.place(load.node, &load.positions, outside);
         let tensor = self.tensor(load.node);
-        let value = self.block.value(Op::Load, tensor, &[offset]);
+        let value = match self.quad_of(load.node, offset) {
+            Some((quad, part)) => {
+                let quad = self.block.value(Op::LoadQuad, tensor, &[quad]);
+                self.block.value(Op::Part, part, &[quad])
+            }
+            None => self.block.value(Op::Load, tensor, &[offset]),
+        };
         match inside.zip(pad) {
             Some((inside, pad)) => self.three(Op::Select, inside, value, pad),
             None => value,
@@ -77,14 +84,11 @@ impl Lowering<'_> {
                 Position::Computed(expr) => {
                     let value = self.expr(expr);
                     let (word, is_inside) = self.computed(value, expr.ty, extent, outside);
-                    offset.add(word, stride);
+                    self.add(&mut offset, word, stride);
                     is_inside
                 }
             };
-            inside = match inside.zip(is_inside) {
-                Some((one, other)) => Some(self.two(Op::Both, one, other)),
-                None => inside.or(is_inside),
-            };
+            inside = self.both(inside, is_inside);
             stride = stride.wrapping_mul(extent);
         }
         (self.total(&offset), inside)
@@ -108,8 +112,23 @@ impl Lowering<'_> {
         (word, Some(inside))
     }
 
+    /// Adds a value, or what it is the sum of.
+    pub(super) fn add(&self, sum: &mut Sum, value: Reg, factor: u32) {
+        let Step { op, number, args: [a, b, ..] } = self.block.step(value);
+        let other = self.block.step(b);
+        match op {
+            Op::Word => sum.constant = sum.constant.wrapping_add(number.wrapping_mul(factor)),
+            Op::Add => {
+                self.add(sum, a, factor);
+                self.add(sum, b, factor);
+            }
+            Op::Mul if other.op == Op::Word => self.add(sum, a, factor.wrapping_mul(other.number)),
+            _ => sum.add(value, factor),
+        }
+    }
+
     /// The terms from the outermost loop inward, so that each part is computed as far out as it can be.
-    fn total(&mut self, sum: &Sum) -> Reg {
+    pub(super) fn total(&mut self, sum: &Sum) -> Reg {
         let mut total = None;
         for depth in 0..=self.block.depth() {
             for (term, factor) in &sum.terms {
@@ -143,12 +162,12 @@ impl Lowering<'_> {
                 Term::Index(index) => {
                     let lo = self.nest.indices[*index].lo as u32;
                     offset.constant = offset.constant.wrapping_add(lo.wrapping_mul(factor));
-                    offset.add(self.counters[*index], factor);
+                    self.add(offset, self.counters[*index], factor);
                 }
                 Term::Static(index) => {
                     let value = self.block.value(Op::Static, *index as u32, &[]);
                     let word = self.one(Op::AsU, value);
-                    offset.add(word, factor);
+                    self.add(offset, word, factor);
                 }
             }
         }

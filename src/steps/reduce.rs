@@ -3,9 +3,9 @@
 use crate::loops::lower;
 use crate::notation::ast::{Accumulate, ReduceOp};
 use crate::notation::program::{Expr, IndexId, Ty, Value};
-use crate::steps::Lowering;
 use crate::steps::block::{Reg, ZERO};
 use crate::steps::ops::{Op, accumulation};
+use crate::steps::{Lowering, count};
 
 impl Lowering<'_> {
     /// A reduction inside an expression: a loop as far out as its operands allow.
@@ -18,31 +18,59 @@ impl Lowering<'_> {
             ReduceOp::ArgMax | ReduceOp::ArgMin => return self.arg(op == ReduceOp::ArgMax, indices, body),
         };
         let start = self.constant(neutral(body.ty, op));
-        self.accumulate(op, start, indices, body, true)
+        let mut sum = [start];
+        self.accumulate(op, &mut sum, indices, body, true);
+        sum[0]
     }
 
-    /// Accumulates the values of an expression, in order.
+    /// Accumulates the values of an expression, in order, onto what is there: at this point, or at each one of the tile.
     pub(super) fn accumulate(
         &mut self,
         op: Accumulate,
-        start: Reg,
+        sums: &mut [Reg],
         indices: &[IndexId],
         body: &Expr,
         moves: bool,
-    ) -> Reg {
+    ) {
         let op = accumulation(op, body.ty);
-        if indices.is_empty() {
-            let value = self.expr(body);
-            return self.two(op, start, value);
+        let mut turns = 1;
+        if let Some(last) = indices.last() {
+            for sum in &mut *sums {
+                *sum = self.block.apart(Op::Var, 0, &[*sum]);
+            }
+            self.open(indices);
+            self.set_inside(sums);
+            turns = if moves { 1 } else { self.turns };
+            while !count(&self.nest.indices[*last]).is_multiple_of(turns) {
+                turns -= 1;
+            }
         }
-        let sum = self.block.apart(Op::Var, 0, &[start]);
-        self.open(indices);
-        self.set_inside(&[sum]);
-        let value = self.expr(body);
-        let next = self.two(op, sum, value);
-        self.block.effect(Op::Assign, 0, &[sum, next]);
-        self.close(indices, &[sum], moves);
-        sum
+        let counter = indices.last().map(|last| self.counters[*last]);
+        // What is done at once needs no counter.
+        let is_all = turns > 1 && indices.last().is_some_and(|last| count(&self.nest.indices[*last]) == turns);
+        let row = self.row(counter.filter(|_| !is_all).unwrap_or(ZERO), turns);
+        for at in 0..sums.len() {
+            if sums.len() > 1 {
+                self.go_to(at);
+            }
+            let mut next = sums[at];
+            for turn in &row {
+                if let Some(last) = indices.last() {
+                    self.counters[*last] = *turn;
+                }
+                let value = self.expr(body);
+                next = self.block.value(op, 0, &[next, value]);
+            }
+            if counter.is_some() {
+                self.block.effect(Op::Assign, 0, &[sums[at], next]);
+            } else {
+                sums[at] = next;
+            }
+        }
+        if let Some((last, counter)) = indices.last().zip(counter) {
+            self.counters[*last] = counter;
+            self.close(indices, turns, sums, moves);
+        }
     }
 
     /// Says that variables change in the innermost loop.
@@ -82,7 +110,7 @@ impl Lowering<'_> {
         let index = self.three(Op::Select, takes, index, at);
         self.block.effect(Op::Assign, 0, &[best, value]);
         self.block.effect(Op::Assign, 0, &[at, index]);
-        self.close(indices, &variables, true);
+        self.close(indices, 1, &variables, true);
         at
     }
 }

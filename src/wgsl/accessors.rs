@@ -26,7 +26,7 @@ pub fn module_text(spec: &KernelSpec, pattern: &Pattern) -> String {
     let vectors = param_slot_bytes(spec) / 16;
     let _ = writeln!(out, "@group(1) @binding(0) var<uniform> wgslab_params: array<vec4<u32>, {vectors}>;");
     for ((word, tensor), binding) in spec.tensors.iter().enumerate().zip(pattern.bindings()) {
-        tensor_accessors(&mut out, tensor, word, binding, bindings[binding]);
+        tensor_accessors(&mut out, tensor, word, binding, bindings[binding], nest_of(spec));
     }
     let is_f16 = |tensor: &KernelTensor| tensor.node.dtype() == DType::F16 && tensor.access.writes();
     if spec.tensors.iter().any(is_f16) {
@@ -67,6 +67,8 @@ const NAN: &str = "fn wgslab_nan(v: f32) -> bool { return (bitcast<u32>(v) & 0x7
 enum BindingType {
     /// All its tensors have this 32-bit type.
     Plain(DType),
+    /// All its tensors are floats, and a program takes some by fours.
+    Vectors,
     /// Mixed or narrow types: words, reinterpreted.
     Words,
     /// Something is written atomically or narrower than a word.
@@ -77,10 +79,19 @@ impl BindingType {
     fn element(self) -> &'static str {
         match self {
             BindingType::Plain(dtype) => dtype.name(),
+            BindingType::Vectors => "vec4<f32>",
             BindingType::Words => "u32",
             BindingType::Atomic => "atomic<u32>",
         }
     }
+}
+
+/// Whether a kernel is a program's, and whether it takes floats by fours.
+fn nest_of(spec: &KernelSpec) -> (bool, bool) {
+    #[cfg(feature = "notation")]
+    return spec.nest.as_ref().map_or((false, false), |nest| (true, nest.by_fours));
+    #[cfg(not(feature = "notation"))]
+    return (false, false);
 }
 
 fn binding_types(spec: &KernelSpec, pattern: &Pattern) -> Vec<BindingType> {
@@ -103,14 +114,26 @@ fn binding_types(spec: &KernelSpec, pattern: &Pattern) -> Vec<BindingType> {
             Some(_) => BindingType::Words,
         });
     }
-    types.into_iter().map(|slot| slot.unwrap_or(BindingType::Words)).collect()
+    let by_fours = nest_of(spec).1;
+    let or_vectors = |slot| match slot {
+        Some(BindingType::Plain(DType::F32)) if by_fours => BindingType::Vectors,
+        slot => slot.unwrap_or(BindingType::Words),
+    };
+    types.into_iter().map(or_vectors).collect()
 }
 
 fn param_word(word: usize) -> String {
     format!("wgslab_params[{}].{}", word / 4, ["x", "y", "z", "w"][word % 4])
 }
 
-fn tensor_accessors(out: &mut String, tensor: &KernelTensor, word: usize, binding: usize, kind: BindingType) {
+fn tensor_accessors(
+    out: &mut String,
+    tensor: &KernelTensor,
+    word: usize,
+    binding: usize,
+    kind: BindingType,
+    nest: (bool, bool),
+) {
     let KernelTensor { name, node, access, .. } = tensor;
     let dtype = node.dtype();
     let wide = dtype.wide_wgsl();
@@ -120,20 +143,34 @@ fn tensor_accessors(out: &mut String, tensor: &KernelTensor, word: usize, bindin
     for (axis, extent) in node.shape().iter().enumerate() {
         let _ = writeln!(out, "const dim_{name}_{axis}: u32 = {extent}u;");
     }
+    // What programs read and write is in range: the checker saw to it. WebGPU keeps them in the heap whatever happens.
+    let (is_nest, by_fours) = (nest.0, nest.1 && dtype == DType::F32);
+    let guard = |result: &str| {
+        if !is_nest { format!("if (i >= len_{name}) {{ return{result}; }} ") } else { String::new() }
+    };
     if access.reads() {
-        let value = load_expression(dtype, &heap, kind);
-        let _ = writeln!(
-            out,
-            "fn load_{name}(i: u32) -> {wide} {{ if (i >= len_{name}) {{ return {wide}(); }} let e = {offset} + i; \
-             return {value}; }}"
-        );
+        let (value, guard) = (load_expression(dtype, &heap, kind), guard(&format!(" {wide}()")));
+        let _ = writeln!(out, "fn load_{name}(i: u32) -> {wide} {{ {guard}let e = {offset} + i; return {value}; }}");
+    }
+    if access.reads() && by_fours {
+        let value = match kind {
+            BindingType::Vectors => format!("{heap}[({offset} + i) >> 2u]"),
+            _ => format!("vec4(load_{name}(i), load_{name}(i + 1u), load_{name}(i + 2u), load_{name}(i + 3u))"),
+        };
+        let _ = writeln!(out, "fn load4_{name}(i: u32) -> vec4<f32> {{ return {value}; }}");
+    }
+    if access.writes() && by_fours {
+        let store = match kind {
+            BindingType::Vectors => format!("{heap}[({offset} + i) >> 2u] = v;"),
+            _ => format!(
+                "store_{name}(i, v.x); store_{name}(i + 1u, v.y); store_{name}(i + 2u, v.z); store_{name}(i + 3u, v.w);"
+            ),
+        };
+        let _ = writeln!(out, "fn store4_{name}(i: u32, v: vec4<f32>) {{ {store} }}");
     }
     if access.writes() {
-        let store = store_statement(dtype, &heap, kind);
-        let _ = writeln!(
-            out,
-            "fn store_{name}(i: u32, v: {wide}) {{ if (i >= len_{name}) {{ return; }} let e = {offset} + i; {store} }}"
-        );
+        let (store, guard) = (store_statement(dtype, &heap, kind), guard(""));
+        let _ = writeln!(out, "fn store_{name}(i: u32, v: {wide}) {{ {guard}let e = {offset} + i; {store} }}");
     }
     if *access == Access::Atomic {
         // The other operand of a NaN.
@@ -160,6 +197,9 @@ fn tensor_accessors(out: &mut String, tensor: &KernelTensor, word: usize, bindin
 
 /// The word of element `e`, for a type with that many elements in a word.
 fn word_expression(heap: &str, kind: BindingType, per_word: u32) -> String {
+    if kind == BindingType::Vectors {
+        return format!("{heap}[e >> 2u][e & 3u]");
+    }
     let index = match per_word {
         1 => "e",
         2 => "e >> 1u",
@@ -172,7 +212,7 @@ fn load_expression(dtype: DType, heap: &str, kind: BindingType) -> String {
     let per_word = (4 / dtype.size_bytes()) as u32;
     let word = word_expression(heap, kind, per_word);
     match dtype {
-        _ if kind == BindingType::Plain(dtype) => word,
+        _ if matches!(kind, BindingType::Plain(_) | BindingType::Vectors) => word,
         DType::F32 => format!("bitcast<f32>({word})"),
         DType::I32 => format!("bitcast<i32>({word})"),
         DType::U32 => word,
@@ -189,6 +229,7 @@ fn store_statement(dtype: DType, heap: &str, kind: BindingType) -> String {
         return match kind {
             BindingType::Atomic => format!("atomicStore(&{heap}[e], bitcast<u32>(v));"),
             BindingType::Plain(_) => format!("{heap}[e] = v;"),
+            BindingType::Vectors => format!("{heap}[e >> 2u][e & 3u] = v;"),
             BindingType::Words => format!("{heap}[e] = bitcast<u32>(v);"),
         };
     }

@@ -11,6 +11,8 @@ use crate::error::{Error, ErrorKind, Result};
 #[cfg(feature = "notation")]
 use crate::loops::ir::{BufferIndex, Loops};
 use crate::node::TensorNode;
+#[cfg(feature = "notation")]
+use crate::schedule::Schedule;
 use crate::wgsl::twin::{HostTwin, TwinArgs};
 
 /// What a kernel does with a tensor.
@@ -117,6 +119,9 @@ pub(crate) struct NestOf {
     pub(crate) nest: usize,
     /// Per tensor of the kernel.
     pub(crate) buffers: Vec<BufferIndex>,
+    /// Whether it takes floats by fours: heaps of floats are vectors then.
+    pub(crate) by_fours: bool,
+    pub(crate) schedule: Schedule,
 }
 
 impl KernelSpec {

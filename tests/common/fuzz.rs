@@ -5,7 +5,7 @@ use std::fmt;
 use wgslab::notation::ast::{Ast, Expr, ExprKind, Item};
 use wgslab::notation::parse;
 use wgslab::notation::program::{Origin, Program, Ty};
-use wgslab::{Context, Device, Driver, MemoryMode, ProgramSpec, TensorNode};
+use wgslab::{Context, Device, Driver, Forced, MemoryMode, ProgramSpec, TensorNode};
 
 use super::grow::{Grown, grow};
 use super::naive::{State, Val, decode, run, zeros};
@@ -46,16 +46,21 @@ impl fmt::Display for Count {
 /// The nodes that are in the context after the runs, by name.
 type Contents = Vec<(String, Vec<u8>)>;
 
-/// A device, and whether every statement stays a kernel of its own there.
+/// A device, whether every statement stays a kernel of its own there, and how kernels are spread over it.
 struct Way<'d, D: Driver> {
     device: &'d Device<D>,
     is_plain: bool,
+    schedule: Option<Forced>,
 }
+
+/// The ways that a program goes in turn.
+const SCHEDULES: [(&str, Forced); 3] =
+    [("gpu, tiled", Forced::Tiled), ("gpu, per workgroup", Forced::PerWorkgroup), ("gpu, per point", Forced::PerPoint)];
 
 async fn drive<D: Driver>(way: &Way<'_, D>, grown: &Grown, program: &Program) -> Result<Contents, String> {
     let device = way.device;
     let mut spec = ProgramSpec::new("fuzz", grown.text.clone()).outputs(grown.outputs.clone());
-    spec.is_plain = way.is_plain;
+    (spec.is_plain, spec.schedule) = (way.is_plain, way.schedule);
     let mut nodes = Vec::new();
     for node in &grown.given {
         let mode = if node.is_constant { MemoryMode::Constant } else { MemoryMode::OnDevice };
@@ -296,10 +301,15 @@ pub async fn check_seed<A: Driver, B: Driver>(
     count.statements += grown.taken;
     // What is compared is counted once.
     let mut none = Count::default();
-    one_way("host", &Way { device: host, is_plain: false }, seed, &grown, &program, &state, count).await?;
-    one_way("host, plain", &Way { device: host, is_plain: true }, seed, &grown, &program, &state, &mut none).await?;
-    one_way("gpu", &Way { device: gpu, is_plain: false }, seed, &grown, &program, &state, &mut none).await?;
-    one_way("gpu, plain", &Way { device: gpu, is_plain: true }, seed, &grown, &program, &state, &mut none).await
+    let on_host = |is_plain| Way { device: host, is_plain, schedule: None };
+    one_way("host", &on_host(false), seed, &grown, &program, &state, count).await?;
+    one_way("host, plain", &on_host(true), seed, &grown, &program, &state, &mut none).await?;
+    let on_gpu = |schedule| Way { device: gpu, is_plain: false, schedule };
+    one_way("gpu", &on_gpu(None), seed, &grown, &program, &state, &mut none).await?;
+    let (name, schedule) = SCHEDULES[seed as usize % SCHEDULES.len()];
+    one_way(name, &on_gpu(Some(schedule)), seed, &grown, &program, &state, &mut none).await?;
+    let plain = Way { device: gpu, is_plain: true, schedule: None };
+    one_way("gpu, plain", &plain, seed, &grown, &program, &state, &mut none).await
 }
 
 async fn one_way<D: Driver>(

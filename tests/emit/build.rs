@@ -6,6 +6,7 @@ use wgslab::notation::program::{
     Affine, Expr, ExprKind, IndexId, Load, LoopIndex, NodeIndex, Origin, Position, Program, ProgramNode, Statement,
     Term, Ty, Value, Write,
 };
+use wgslab::schedule::Target;
 use wgslab::wgsl::emit::{EmitLimits, Emitted, emit};
 use wgslab::{Access, Context, DType, Device, KernelSpec, TensorNode, gpu};
 
@@ -159,7 +160,11 @@ impl Lab {
         let given: Vec<(&TensorNode, &[u8])> =
             self.given.iter().map(|(node, bytes)| (&nodes[*node], bytes.as_slice())).collect();
         let mut context = Context::root(device).init_from_host_many(&given).unwrap();
-        let limits = EmitLimits::of(device.limits());
+        let limits = EmitLimits {
+            target: Target::default(),
+            by_fours: false,
+            ..EmitLimits::of(device.limits(), device.adapter())
+        };
         for nest in &loops.nests {
             let emitted = emit(&loops, nest, &limits);
             let spec = spec(&nest.name, &emitted, &nodes);

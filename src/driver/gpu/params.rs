@@ -19,6 +19,9 @@ pub(super) struct Layouts {
     params: Vec<(u64, wgpu::BindGroupLayout)>,
 }
 
+/// Heaps are bound whole, as words or as vectors of four; none is smaller.
+const VECTOR_BYTES: u64 = 16;
+
 impl Layouts {
     /// Group 0: one storage binding per heap.
     pub(super) fn heaps(&mut self, device: &wgpu::Device, read_only: &[bool]) -> &wgpu::BindGroupLayout {
@@ -27,7 +30,9 @@ impl Layouts {
             let entries: Vec<_> = read_only
                 .iter()
                 .enumerate()
-                .map(|(binding, &read_only)| entry(binding, wgpu::BufferBindingType::Storage { read_only }, false, 4))
+                .map(|(binding, &read_only)| {
+                    entry(binding, wgpu::BufferBindingType::Storage { read_only }, false, VECTOR_BYTES)
+                })
                 .collect();
             let descriptor = wgpu::BindGroupLayoutDescriptor { label: Some("wgslab heaps"), entries: &entries };
             self.heaps.push((read_only.to_vec(), device.create_bind_group_layout(&descriptor)));

@@ -36,7 +36,7 @@ pub struct HostLinked {
 
 pub(super) fn compile(spec: Arc<KernelSpec>) -> Result<HostKernel> {
     #[cfg(feature = "notation")]
-    if let Some(NestOf { loops, nest, buffers }) = &spec.nest {
+    if let Some(NestOf { loops, nest, buffers, .. }) = &spec.nest {
         let nest = loops.nests.get(*nest).ok_or_else(|| Error::bug("a kernel of a nest that is not there"))?;
         let body = Body::Nest(NestCode::compile(loops, nest, buffers)?);
         return Ok(HostKernel { spec, body });

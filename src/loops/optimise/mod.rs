@@ -4,13 +4,15 @@
 //! 2. Temporaries that are set element by element are computed where they are read (`inline`), where that is as cheap.
 //! 3. Nests over the same points become the stages of one (`merge`): what feeds a reduction at its points, what follows it,
 //!    and elementwise nests side by side.
-//! 4. What nobody reads is dropped, and buffers that did not need one of their own go back.
+//! 4. Reductions inside expressions become stages; long ones are split for a device (`split`), if asked for.
+//! 5. What nobody reads is dropped, and buffers that did not need one of their own go back.
 //!
 //! A value that moves behind a nest that writes what it reads would be another value: nothing moves that far.
 
 mod cost;
 pub(crate) mod inline;
 mod merge;
+mod split;
 pub(crate) mod versions;
 
 #[cfg(test)]
@@ -20,6 +22,7 @@ use crate::loops::ir::{BufferIndex, BufferKind, Loops, Nest};
 use crate::notation::program::{Position, Term};
 
 pub use cost::operations;
+pub use split::split;
 
 /// Parts of the expressions of a nest, at most: they are compiled each time a program is.
 const MOST_PARTS: u64 = 1500;
@@ -32,6 +35,7 @@ pub fn optimise(loops: &mut Loops) {
     let made = versions::split(loops);
     inline::inline(loops, false);
     merge::merge(loops);
+    loops.nests.iter_mut().for_each(split::hoist);
     drop_unread(loops);
     versions::restore(loops, &made);
 }

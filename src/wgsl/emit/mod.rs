@@ -8,10 +8,10 @@ mod print;
 #[cfg(test)]
 mod tests;
 
-use crate::driver::limits::DeviceLimits;
+use crate::driver::limits::{AdapterInfo, DeviceLimits};
 use crate::loops::ir::{BufferIndex, Fold, Loops, Nest};
 use crate::notation::program::{Expr, IndexId, StaticIndex, Ty};
-use crate::schedule::{Schedule, choose, extent, iterations};
+use crate::schedule::{Schedule, Target, choose, extent, iterations};
 use crate::steps::Lowering;
 use crate::steps::block::{Reg, ZERO};
 use crate::steps::ops::{Op, accumulation};
@@ -24,12 +24,19 @@ use crate::wgsl::spec::Access;
 pub struct EmitLimits {
     /// Workgroups of a grid, per dimension; at least 1.
     pub workgroups_per_dimension: u32,
+    /// What the schedule is for.
+    pub target: Target,
+    /// Whether floats in a row are loaded and stored by fours.
+    pub by_fours: bool,
 }
 
 impl EmitLimits {
     /// Those of a device.
-    pub fn of(limits: &DeviceLimits) -> Self {
-        Self { workgroups_per_dimension: limits.workgroups_per_dimension }
+    pub fn of(limits: &DeviceLimits, adapter: &AdapterInfo) -> Self {
+        let target = Target { is_cpu: adapter.device_type == "cpu", forced: None };
+        // Elsewhere neighbouring invocations take neighbouring elements, and the device puts their accesses together.
+        let by_fours = target.is_cpu;
+        Self { workgroups_per_dimension: limits.workgroups_per_dimension, target, by_fours }
     }
 }
 
@@ -44,7 +51,14 @@ pub struct Emitted {
     pub statics: Vec<StaticIndex>,
     /// Workgroups in x, y and z; with a zero where there is nothing to do.
     pub grid: [u32; 3],
+    /// Who computes which points.
+    pub schedule: Schedule,
+    /// Whether it calls `load4_tN` or `store4_tN` too.
+    pub by_fours: bool,
 }
+
+/// Turns of a reduction that are done in a row, at most.
+const UNROLLED: u32 = 4;
 
 /// Invocations of a workgroup: a power of two that every device has, and few enough for small nests.
 const WORKGROUP: u64 = 64;
@@ -54,8 +68,11 @@ const TURNS: &str = "for (var turn = lane; turn < #u; turn += 64u)";
 /// The kernel of a nest.
 pub fn emit(loops: &Loops, nest: &Nest, limits: &EmitLimits) -> Emitted {
     let mut emitter = Emitter { lowering: Lowering::new(loops, nest), texts: Vec::new() };
-    let (globals, grid) = match choose(nest) {
-        Schedule::PerPoint => (String::new(), emitter.per_point(limits)),
+    emitter.lowering.fours = limits.by_fours.then(Vec::new);
+    let schedule = choose(nest, &limits.target);
+    let (globals, grid) = match &schedule {
+        Schedule::PerPoint => (String::new(), emitter.per_point(&[], limits)),
+        Schedule::Tiled(tile) => (String::new(), emitter.per_point(tile, limits)),
         Schedule::PerWorkgroup => emitter.per_workgroup(limits),
     };
     let Emitter { lowering, texts } = emitter;
@@ -71,13 +88,14 @@ pub fn emit(loops: &Loops, nest: &Nest, limits: &EmitLimits) -> Emitted {
         let access = match nest.stores().find(|store| store.target == *buffer) {
             None => Access::Read,
             Some(store) if store.atomic.is_some() => Access::Atomic,
-            Some(_) if used(Op::Load).any(|tensor| tensor == at) => Access::ReadWrite,
+            Some(_) if used(Op::Load).chain(used(Op::LoadQuad)).any(|tensor| tensor == at) => Access::ReadWrite,
             Some(_) => Access::Write,
         };
         (*buffer, access)
     };
+    let by_fours = used(Op::LoadQuad).chain(used(Op::StoreQuad)).next().is_some();
     let tensors = lowering.tensors.iter().enumerate().map(access).collect();
-    Emitted { text, tensors, statics: used(Op::Static).collect(), grid }
+    Emitted { text, tensors, statics: used(Op::Static).collect(), grid, schedule, by_fours }
 }
 
 struct Emitter<'a> {
@@ -111,11 +129,12 @@ impl Emitter<'_> {
         self.lowering.block.close(Op::Head, head, ZERO, variables, false);
     }
 
-    /// Takes a number apart into the values of indices, the last one the fastest.
-    fn decode(&mut self, number: Reg, indices: &[IndexId]) {
+    /// Takes a number apart into the values of indices, the last one the fastest; of those of a tile, into their tiles.
+    fn decode(&mut self, number: Reg, indices: &[IndexId], tile: &[u32]) {
         let mut rest = number;
         for (left, index) in indices.iter().enumerate().rev() {
-            let count = extent(&self.lowering.nest.indices[*index]).max(1) as u32;
+            let length = tile.get(left).map_or(1, |length| u64::from(*length));
+            let count = extent(&self.lowering.nest.indices[*index]).div_ceil(length).max(1) as u32;
             self.lowering.counters[*index] = if count == 1 {
                 ZERO
             } else if left == 0 {
@@ -125,6 +144,9 @@ impl Emitter<'_> {
                 rest = self.lowering.block.value(Op::Quotient, count, &[rest]);
                 digit
             };
+        }
+        for (index, length) in indices.iter().zip(tile) {
+            self.lowering.tile(*index, *length);
         }
     }
 
@@ -146,7 +168,8 @@ impl Emitter<'_> {
         [x as u32, y as u32, z as u32]
     }
 
-    fn per_point(&mut self, limits: &EmitLimits) -> [u32; 3] {
+    /// An invocation for each tile; without lengths, for each point.
+    fn per_point(&mut self, tile: &[u32], limits: &EmitLimits) -> [u32; 3] {
         let nest = self.lowering.nest;
         // Points that a u32 does not count are left to their invocation.
         let mut outer = 0;
@@ -154,17 +177,22 @@ impl Emitter<'_> {
             outer += 1;
         }
         let (looped, spread) = nest.free.split_at(outer);
-        let points = iterations(&nest.indices, spread);
+        let mut points = iterations(&nest.indices, spread);
+        for (index, length) in spread.iter().zip(tile) {
+            let extent = extent(&nest.indices[*index]).max(1);
+            points = points / extent * extent.div_ceil(u64::from(*length));
+        }
         let grid = self.workgroup(points.div_ceil(WORKGROUP), limits);
         self.line("let point = number * #u + lane;", WORKGROUP);
         if !points.is_multiple_of(WORKGROUP) {
             self.line("if (point >= #u) { return; }", points);
         }
         let point = self.text("point", 0);
-        self.decode(point, spread);
+        self.decode(point, spread, tile);
+        self.lowering.turns = UNROLLED;
         self.lowering.open(looped);
         self.lowering.point();
-        self.lowering.close(looped, &[], false);
+        self.lowering.close(looped, 1, &[], false);
         grid
     }
 
@@ -173,7 +201,7 @@ impl Emitter<'_> {
         let nest = self.lowering.nest;
         let grid = self.workgroup(iterations(&nest.indices, &nest.free), limits);
         let number = self.text("number", 0);
-        self.decode(number, &nest.free);
+        self.decode(number, &nest.free, &[]);
         let mut globals = String::new();
         let mut places = Vec::with_capacity(nest.stages.len());
         for (at, stage) in nest.stages.iter().enumerate() {
@@ -210,7 +238,7 @@ impl Emitter<'_> {
         self.lowering.block.open();
         self.lowering.block.set_depth(sum, 1);
         let turn = self.text("turn", 0);
-        self.decode(turn, &fold.over);
+        self.decode(turn, &fold.over, &[]);
         let value = self.lowering.expr(value);
         let next = self.lowering.block.value(combine, 0, &[sum, value]);
         self.lowering.block.effect(Op::Assign, 0, &[sum, next]);

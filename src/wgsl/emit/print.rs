@@ -60,8 +60,7 @@ impl Printer<'_> {
             self.out.push(';');
             return;
         }
-        let is_conditional = matches!(step.op, Op::AtomicAdd | Op::AtomicMul | Op::AtomicMax | Op::AtomicMin)
-            && self.step(step.args[2]).op != Op::Truth;
+        let is_conditional = (Op::Store..=Op::AtomicMin).contains(&step.op) && self.step(step.args[2]).op != Op::Truth;
         if is_conditional {
             self.fill("if ($2) { ", reg, step);
         }

@@ -4,7 +4,8 @@ use crate::loops::ir::{Buffer, BufferKind, Fold, Stage, Store};
 use crate::notation::ast::{Accumulate, BinaryOp};
 use crate::notation::program::{Affine, Expr, ExprKind, Load, LoopIndex, Position, Term, Ty, Value};
 
-const LIMITS: EmitLimits = EmitLimits { workgroups_per_dimension: 65535 };
+const LIMITS: EmitLimits =
+    EmitLimits { workgroups_per_dimension: 65535, target: Target { is_cpu: false, forced: None }, by_fours: false };
 
 fn loops(shapes: &[&[u32]]) -> Loops {
     let buffer = |(at, shape): (usize, &&[u32])| Buffer {
@@ -122,7 +123,7 @@ fn constants_that_a_front_end_would_compute_with_are_values() {
 #[test]
 fn a_grid_folds_where_a_dimension_is_too_short() {
     let loops = loops(&[&[1000]]);
-    let small = EmitLimits { workgroups_per_dimension: 3 };
+    let small = EmitLimits { workgroups_per_dimension: 3, ..LIMITS };
     let emitted = emit(&loops, &nest(0, &[1000], constant(1.0)), &small);
     assert_eq!(emitted.grid, [3, 3, 2], "16 workgroups");
     let number = "  let row = group.z * 3u + group.y;\n  let number = row * 3u + group.x;\n";

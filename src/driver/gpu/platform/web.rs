@@ -43,7 +43,7 @@ export async function warm(device, code, readOnly, slotBytes) {
   device.pushErrorScope('validation');
   const visibility = 4;
   const heaps = device.createBindGroupLayout({ entries: Array.from(readOnly, (ro, binding) => (
-    { binding, visibility, buffer: { type: ro ? 'read-only-storage' : 'storage', minBindingSize: 4 } })) });
+    { binding, visibility, buffer: { type: ro ? 'read-only-storage' : 'storage', minBindingSize: 16 } })) });
   const params = device.createBindGroupLayout({ entries: [
     { binding: 0, visibility, buffer: { type: 'uniform', hasDynamicOffset: true, minBindingSize: slotBytes } }] });
   const layout = device.createPipelineLayout({ bindGroupLayouts: [heaps, params] });

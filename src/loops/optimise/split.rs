@@ -1,0 +1,177 @@
+//! Reductions as loops of their own, and long ones in two steps.
+//!
+//! A reduction inside an expression becomes a stage, so that schedules see it. One that is long where there are few points
+//! is split: a nest accumulates parts of it into a buffer, the old nest accumulates those. What is left where the parts do
+//! not divide what there is, the old nest accumulates first.
+
+use crate::loops::ir::{Buffer, BufferKind, Fold, Loops, Nest, Stage, Store};
+use crate::loops::lower::{dtype_of, neutral};
+use crate::loops::optimise::cost::{count, points};
+use crate::loops::rewrite::{IndexMap, each_child, each_child_mut, each_part, index, map_expr};
+use crate::notation::ast::{Accumulate, ReduceOp};
+use crate::notation::program::{Affine, Expr, ExprKind, Load, LoopIndex, Position, Term, Ty};
+
+/// What is accumulated altogether for a split to be worth a kernel.
+const LEAST_WORK: u64 = 1 << 17;
+/// Iterations of a part, at least.
+const LEAST_ITERATIONS: u64 = 16;
+/// Iterations that are split whatever else: Mesa 22.3 (llvmpipe) leaves loops after 65,535.
+const MOST_ITERATIONS: u64 = 1 << 15;
+/// Points of which each shares its reduction among so many invocations anyway.
+const SHARED: u64 = 64;
+
+/// Makes stages of the reductions in the values of a nest.
+pub fn hoist(nest: &mut Nest) {
+    let mut at = 0;
+    while at < nest.stages.len() {
+        let mut made = Vec::new();
+        if nest.stages[at].fold.is_none() {
+            take(&mut nest.stages[at].value, at, &mut made);
+        }
+        let count = made.len();
+        shift(&mut nest.stages[at + 1..], at, count);
+        nest.stages.splice(at..at, made);
+        at += count + 1;
+    }
+}
+
+/// The outermost reductions of an expression, as stages from that number on.
+fn take(expr: &mut Expr, first: usize, made: &mut Vec<Stage>) {
+    let ty = expr.ty;
+    if let ExprKind::Reduce { op, indices, body } = &mut expr.kind {
+        let op = match op {
+            ReduceOp::Sum => Accumulate::Add,
+            ReduceOp::Prod => Accumulate::Mul,
+            ReduceOp::Max => Accumulate::Max,
+            ReduceOp::Min => Accumulate::Min,
+            ReduceOp::ArgMax | ReduceOp::ArgMin => return,
+        };
+        let fold = Some(Fold { op, start: start(ty, op), over: std::mem::take(indices) });
+        let stage = first + made.len();
+        let value = std::mem::replace(&mut **body, Expr { kind: ExprKind::Stage(stage), ty });
+        expr.kind = ExprKind::Stage(stage);
+        made.push(Stage { value, fold, store: None });
+        return;
+    }
+    each_child_mut(expr, &mut |child| take(child, first, made));
+}
+
+fn start(ty: Ty, op: Accumulate) -> Expr {
+    Expr { kind: ExprKind::Const(neutral(dtype_of(ty), op)), ty }
+}
+
+/// Says that the stages from a number on are so many further behind.
+fn shift(stages: &mut [Stage], from: usize, by: usize) {
+    let later = |expr: &mut Expr| {
+        each_part(expr, &mut |part| {
+            if let ExprKind::Stage(number) = &mut part.kind
+                && *number >= from
+            {
+                *number += by;
+            }
+        });
+    };
+    for stage in stages {
+        later(&mut stage.value);
+        if let Some(fold) = &mut stage.fold {
+            later(&mut fold.start);
+        }
+    }
+}
+
+/// Splits long reductions, for a device that is busy with so many points.
+pub fn split(loops: &mut Loops, busy: u64) {
+    let mut at = 0;
+    while at < loops.nests.len() {
+        let stages = 0..loops.nests[at].stages.len();
+        if let Some(parts) = stages.into_iter().find_map(|stage| parts_of(loops, at, stage, busy)) {
+            loops.nests.insert(at, parts);
+        }
+        at += 1;
+    }
+}
+
+/// A nest that accumulates parts of a stage, which accumulates those from then on.
+fn parts_of(loops: &mut Loops, at: usize, stage: usize, busy: u64) -> Option<Nest> {
+    let nest = &loops.nests[at];
+    let Stage { value, fold: Some(Fold { op, over, .. }), .. } = &nest.stages[stage] else { return None };
+    let (all, own) = (points(&nest.indices, &nest.free), points(&nest.indices, over));
+    let is_worth = all.saturating_mul(SHARED) <= busy && all.saturating_mul(own) >= LEAST_WORK;
+    if !(is_worth || own > MOST_ITERATIONS) || value.ty == Ty::Bool || uses_stages(value) || all > u64::from(u32::MAX) {
+        return None;
+    }
+    // The longest, the last one of those.
+    let &along = over.iter().max_by_key(|index| count(&nest.indices[**index]))?;
+    let LoopIndex { name, lo, hi } = nest.indices[along].clone();
+    let extent = count(&nest.indices[along]);
+    let parts = (busy / all.max(1)).max(own / MOST_ITERATIONS).min(own / LEAST_ITERATIONS).min(extent);
+    if parts < 2 || parts.saturating_mul(all) > u64::from(u32::MAX) {
+        return None;
+    }
+    let turns = (extent / parts) as i64;
+    let (op, ty, value) = (*op, value.ty, value.clone());
+    let shape = vec![all as u32, parts as u32];
+    // The number of the point, the last index the fastest.
+    let mut number = Affine::default();
+    let mut stride = 1i64;
+    for free in nest.free.iter().rev() {
+        number.terms.insert(0, (Term::Index(*free), stride));
+        number.constant -= nest.indices[*free].lo * stride;
+        stride *= count(&nest.indices[*free]) as i64;
+    }
+    let mut partial = nest.clone();
+    partial.name.push_str(" parts");
+    let part = partial.indices.len();
+    partial.indices[along] = LoopIndex { name: name.clone(), lo: 0, hi: turns };
+    partial.indices.push(LoopIndex { name: name.clone(), lo: 0, hi: parts as i64 });
+    partial.free.push(part);
+    let mut map: IndexMap = (0..partial.indices.len()).map(|own| Some(index(own))).collect();
+    map[along] = Some(Affine { constant: lo, terms: vec![(Term::Index(along), parts as i64), (Term::Index(part), 1)] });
+    let mut of_part = value.clone();
+    let target = loops.buffers.len();
+    let positions = vec![Position::Affine(number), Position::Affine(index(part))];
+    let load = Load { node: target, positions: positions.clone(), pad: None };
+    partial.stages = vec![Stage {
+        value: if map_expr(&mut of_part, &map) { of_part } else { return None },
+        fold: Some(Fold { op, start: start(ty, op), over: over.clone() }),
+        store: Some(Store { target, positions, atomic: None }),
+    }];
+
+    let mut rest = value;
+    let from = lo + turns * parts as i64;
+    map[along] = Some(index(part + 1));
+    if from < hi && !map_expr(&mut rest, &map) {
+        return None;
+    }
+    let name_of_parts = partial.name.clone();
+    loops.buffers.push(Buffer {
+        name: name_of_parts,
+        dtype: dtype_of(ty),
+        shape,
+        kind: BufferKind::Temporary,
+        note: "parts of a long reduction",
+    });
+    let nest = &mut loops.nests[at];
+    nest.indices.push(LoopIndex { name: name.clone(), lo: 0, hi: parts as i64 });
+    nest.indices.push(LoopIndex { name, lo: from, hi });
+    let old = &mut nest.stages[stage];
+    old.value = Expr { kind: ExprKind::Load(load), ty };
+    if let Some(fold) = &mut old.fold {
+        let mut over = std::mem::replace(&mut fold.over, vec![part]);
+        if from < hi {
+            over.iter_mut().filter(|index| **index == along).for_each(|index| *index = part + 1);
+            let begun = Expr { kind: ExprKind::Stage(stage), ty };
+            let first = std::mem::replace(&mut fold.start, begun);
+            shift(&mut nest.stages[stage + 1..], stage, 1);
+            let first = Stage { value: rest, fold: Some(Fold { op, start: first, over }), store: None };
+            nest.stages.insert(stage, first);
+        }
+    }
+    Some(partial)
+}
+
+fn uses_stages(expr: &Expr) -> bool {
+    let mut is_used = matches!(expr.kind, ExprKind::Stage(_));
+    each_child(expr, &mut |child| is_used |= uses_stages(child));
+    is_used
+}
