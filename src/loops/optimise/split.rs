@@ -12,13 +12,13 @@ use crate::notation::ast::{Accumulate, ReduceOp};
 use crate::notation::program::{Affine, Expr, ExprKind, Load, LoopIndex, Position, Term, Ty};
 
 /// What is accumulated altogether for a split to be worth a kernel.
-const LEAST_WORK: u64 = 1 << 17;
+const LEAST_WORK: u64 = 1 << 20;
 /// Iterations of a part, at least.
 const LEAST_ITERATIONS: u64 = 16;
 /// Iterations that are split whatever else: Mesa 22.3 (llvmpipe) leaves loops after 65,535.
 const MOST_ITERATIONS: u64 = 1 << 15;
-/// Points of which each shares its reduction among so many invocations anyway.
-const SHARED: u64 = 64;
+/// Points of which each has a workgroup, at most, that leave most of a device idle.
+const FEW_POINTS: u64 = 16;
 
 /// Makes stages of the reductions in the values of a nest.
 pub fn hoist(nest: &mut Nest) {
@@ -96,7 +96,7 @@ fn parts_of(loops: &mut Loops, at: usize, stage: usize, busy: u64) -> Option<Nes
     let nest = &loops.nests[at];
     let Stage { value, fold: Some(Fold { op, over, .. }), .. } = &nest.stages[stage] else { return None };
     let (all, own) = (points(&nest.indices, &nest.free), points(&nest.indices, over));
-    let is_worth = all.saturating_mul(SHARED) <= busy && all.saturating_mul(own) >= LEAST_WORK;
+    let is_worth = all <= FEW_POINTS && all.saturating_mul(own) >= LEAST_WORK;
     if !(is_worth || own > MOST_ITERATIONS) || value.ty == Ty::Bool || uses_stages(value) || all > u64::from(u32::MAX) {
         return None;
     }
