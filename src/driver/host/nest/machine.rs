@@ -66,14 +66,12 @@ impl<'a> Machine<'a> {
         match what {
             What::Open | What::Close => return self.turn(at, instruction),
             What::First => {
-                let mut out = [0; LANES];
-                if op == Op::Static {
-                    out[0] = self.statics[number as usize] as u32;
-                } else {
-                    let values = args.map(|arg| [self.firsts[arg as usize]]);
-                    each(op, number, &mut out[..1], values.each_ref().map(|value| &value[..]));
-                }
-                self.firsts[to as usize] = out[0];
+                let [x, y, z, w] = args.map(|arg| self.firsts[arg as usize]);
+                self.firsts[to as usize] = match op {
+                    Op::Static => self.statics[number as usize] as u32,
+                    Op::Call => Function::ALL.get(number as usize).map_or(0, |function| call(*function, x, y, z, w)),
+                    _ => one(op, x, y, z),
+                };
             }
             What::LoadFirst => {
                 let (bytes, dtype) = self.tensors[number as usize];
@@ -89,13 +87,16 @@ impl<'a> Machine<'a> {
                 }
             }
             What::Move => {
-                let from = self.lanes[a];
-                self.lanes[to as usize][..count].copy_from_slice(&from[..count]);
+                let to = to as usize;
+                let (low, high) = self.lanes.split_at_mut(a.max(to));
+                let (from, to) = if a < to { (&low[a], &mut high[0]) } else { (&high[0], &mut low[to]) };
+                to[..count].copy_from_slice(&from[..count]);
             }
             _ => {
                 let (before, out) = self.lanes.split_at_mut(to as usize);
                 let Some(out) = out.first_mut() else { return at };
                 match what {
+                    What::Spread if stride == 0 => *out = [first; LANES],
                     What::Spread => even(first, stride, out),
                     What::Fill => *out = [out[0]; LANES],
                     What::Neutral => out[1..].fill(number),
@@ -141,8 +142,10 @@ impl<'a> Machine<'a> {
 
 /// An even value in each lane.
 fn even(first: u32, stride: u32, out: &mut Lanes) {
-    for (lane, out) in out.iter_mut().enumerate() {
-        *out = first.wrapping_add(stride.wrapping_mul(lane as u32));
+    let mut value = first;
+    for out in out {
+        *out = value;
+        value = value.wrapping_add(stride);
     }
 }
 
@@ -166,28 +169,27 @@ pub(super) fn one(op: Op, a: u32, b: u32, c: u32) -> u32 {
 
 /// Values lane by lane: what is most of the work by loops of its own.
 fn each(op: Op, number: u32, out: &mut [u32], [a, b, c, d]: [&[u32]; 4]) {
-    let lanes = out.iter_mut().zip(a).zip(b).zip(c);
+    let lanes = out.iter_mut().zip(a).zip(b);
     macro_rules! loops {
         ($($op:ident)*; $($native:ident)*) => {
             match op {
                 Op::Call => {
                     let Some(function) = Function::ALL.get(number as usize) else { return };
-                    for ((((out, a), b), c), d) in lanes.zip(d) {
+                    for ((((out, a), b), c), d) in lanes.zip(c).zip(d) {
                         *out = call(*function, *a, *b, *c, *d);
                     }
                 }
-                $(Op::$op => lanes.for_each(|(((out, a), b), c)| *out = apply(Op::$op, *a, *b, *c)),)*
-                $(Op::$native if LOOPS_FOR_ALL => {
-                    lanes.for_each(|(((out, a), b), c)| *out = apply(Op::$native, *a, *b, *c));
-                })*
-                _ => lanes.for_each(|(((out, a), b), c)| *out = one(op, *a, *b, *c)),
+                Op::Select => lanes.zip(c).for_each(|(((out, a), b), c)| *out = apply(Op::Select, *a, *b, *c)),
+                $(Op::$op => lanes.for_each(|((out, a), b)| *out = apply(Op::$op, *a, *b, 0)),)*
+                $(Op::$native if LOOPS_FOR_ALL => lanes.for_each(|((out, a), b)| *out = apply(Op::$native, *a, *b, 0)),)*
+                _ => lanes.for_each(|((out, a), b)| *out = one(op, *a, *b, 0)),
             }
         };
     }
     loops!(
-        AddF MulF;
-        SubF DivF MinF MaxF LtF LeF EqF NegF
-        Add Sub Mul And Xor Or Eq Shl ShrI ShrU MinI MinU MaxI MaxU LtI LtU LeI LeU DivI DivU RemI RemU
-        Select IsNan Both Either Not FToI FToU IToF UToF F16 BF16
+        AddF SubF MulF MaxF LtF Add And Both Either Not IsNan;
+        DivF MinF LeF EqF NegF
+        Sub Mul Xor Or Eq Shl ShrI ShrU MinI MinU MaxI MaxU LtI LtU LeI LeU DivI DivU RemI RemU
+        FToI FToU IToF UToF F16 BF16
     )
 }
