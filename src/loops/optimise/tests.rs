@@ -85,3 +85,53 @@ fn a_value_does_not_move_behind_a_write_to_what_it_reads() {
 ";
     assert_eq!(floats(text, &[("a", &[4]), ("b", &[4])], &[]), want);
 }
+
+#[test]
+fn a_shifted_read_is_a_shifted_value() {
+    let text = "t[i] = x[i] * f32(i)\ny[j] = t[j + 1] - t[2 * j] where j in 0:3";
+    let want = "y:2 for j in 0:3
+  %0 = ((x[j + 1] * f32((j + 1i))) - (x[2 * j] * f32((j * 2i))))
+  y[j] = %0
+";
+    assert_eq!(floats(text, &[("x", &[6])], &["y"]), want);
+}
+
+#[test]
+fn what_stands_between_two_values_of_a_narrow_node_is_rounded() {
+    let given: [(&str, DType, &[u32]); 2] = [("x", DType::F32, &[4]), ("y", DType::F16, &[4])];
+    let want = "y:2 for i in 0:4
+  %0 = (f16((x[i] / 3.0)) * 3.0)
+  y[i] = %0
+";
+    assert_eq!(nests(&optimised("y[i] = x[i] / 3\ny[i] = y[i] * 3", &given, &[])), want);
+}
+
+#[test]
+fn stores_side_by_side_are_one_nest_where_they_never_meet() {
+    let given: [(&str, &[u32]); 2] = [("x", &[4]), ("y", &[9])];
+    let apart = "y[2 * p] = x[p]\ny[2 * p + 1] = -x[p]";
+    assert_eq!(floats(apart, &given, &[]).matches(" for ").count(), 1);
+    let meeting = "y[p] = x[p] where p in 0:4\ny[p + 1] = -x[p]";
+    assert_eq!(floats(meeting, &given, &[]).matches(" for ").count(), 2);
+}
+
+#[test]
+fn a_product_may_be_taken_in_another_order_by_what_follows() {
+    let text = "c[i, j] +=! a[i, k] * b[k, j]\ny[j, i] = c[i, j] + 1";
+    let want = "y:2 for j in 0:4, i in 0:2
+  %0 = 0.0
+  %0 += (a[i, k] * b[k, j]) over k in 0:3
+  %1 = (%0 + 1.0)
+  y[j, i] = %1
+";
+    assert_eq!(floats(text, &[("a", &[2, 3]), ("b", &[3, 4])], &["y"]), want);
+}
+
+#[test]
+fn what_is_dear_is_not_computed_again_in_a_reduction() {
+    let text = "g[i, k] = gelu(x[i, k])\ny[i, j] +=! g[i, k] * w[k, j]";
+    let given: [(&str, &[u32]); 2] = [("x", &[64, 64]), ("w", &[64, 64])];
+    assert_eq!(floats(text, &given, &["y"]).matches(" for ").count(), 2);
+    let text = text.replace("gelu", "relu");
+    assert_eq!(floats(&text, &given, &["y"]).matches(" for ").count(), 1);
+}
