@@ -50,6 +50,11 @@ impl RawCode {
         self.code.outputs().iter().map(|node| node.id().0).collect()
     }
 
+    /// What became of the tensors, and which kernels were made.
+    pub fn explain(&self) -> String {
+        self.code.explain()
+    }
+
     /// Another handle of the same code.
     pub fn share(&self) -> RawCode {
         RawCode { code: self.code.clone() }

@@ -58,6 +58,7 @@ export function programSuite(browser) {
             byLabel: [...(await step.context.readback("y"))],
             node: [y.label, y.dtype, [...y.shape]],
             given: code.node("x") === x && code.nodes.w === w,
+            explained: code.explain(),
             nodes: Object.keys(code.nodes).sort(),
             access: Object.fromEntries(code.tensors.map(({ name, access }) => [name, access])),
             sides: [[...step.inputs].sort(), [...step.outputs]],
@@ -73,6 +74,7 @@ export function programSuite(browser) {
           assert.deepEqual(seen.byLabel, seen.y);
           assert.deepEqual(seen.node, ["y", "f32", [2, 2]]);
           assert.equal(seen.given, true);
+          assert.match(seen.explained, /^"layer": 1 kernel\n(.+\n)*h: f32\[2, 2\] .+\n(.+\n)*kernel "layer\/.+ writes y \(16 bytes\)/);
           assert.deepEqual(seen.nodes, ["b", "w", "x", "y"]);
           assert.deepEqual(seen.access, { x: "read", w: "read", b: "read", y: "write" });
           assert.deepEqual(seen.sides, [["b", "w", "x"], ["y"]]);

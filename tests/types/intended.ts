@@ -72,7 +72,7 @@ export async function everythingHasAType(device: Device, context: Context, code:
   const node = context.node("n", { dtype: "u32", shape: [4] });
   const loc: BufferLoc | undefined = context.loc(node);
   const routine: Routine = await context.link(code);
-  const names: readonly string[] = [...routine.statics, ...routine.inputs, ...routine.outputs, routine.explain()];
+  const names: readonly string[] = [...routine.statics, ...routine.inputs, ...routine.outputs, routine.explain(), code.explain()];
   const lost: DeviceLostInfo = await device.lost;
   const report: MemoryReport = device.report();
   const [pool] = report.pools;

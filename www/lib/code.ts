@@ -68,6 +68,15 @@ export class Code implements Disposable {
     throw new WgslabError("unknown-node", `code "${this.name}" has no tensor "${name}"; it has ${names || "none"}${remedy}`);
   }
 
+  /**
+   * What compiling made, in words: where each tensor is (on the device, local to a run, or virtual) and why; then each kernel
+   * with its workgroups, how its points are spread, the bytes that it reads and writes, and its operations.
+   */
+  explain(): string {
+    this.#life.check();
+    return call(() => this.#raw.explain());
+  }
+
   /** The nodes that a context has once the code is linked there. @internal */
   *placed(): Generator<TensorNode> {
     const merged = this.mergeInput;

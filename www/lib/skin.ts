@@ -136,6 +136,7 @@ export interface RawCode {
   inputs(): Uint32Array;
   /** Ids of the nodes that it may change. */
   outputs(): Uint32Array;
+  explain(): string;
   /** Another handle, for the wasm module. */
   share(): RawCode;
   free(): void;
