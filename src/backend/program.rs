@@ -42,7 +42,8 @@ impl<D: Driver> Device<D> {
         check_apart(&program, &nodes, &merged).map_err(named)?;
         if !spec.is_plain {
             optimise(&mut loops);
-            split(&mut loops, busy(self.adapter().device_type == "cpu"));
+            let is_cpu = self.adapter().device_type == "cpu";
+            split(&mut loops, busy(is_cpu), is_cpu);
         }
         let loops = Arc::new(loops);
         let tensors: Vec<TensorNode> = loops

@@ -59,10 +59,12 @@ impl Lowering<'_> {
         if length == 1 {
             return vec![counter];
         }
+        let mut sum = Sum::default();
+        self.add(&mut sum, counter, 1);
         if length == 4
             && let Some(fours) = &mut self.fours
         {
-            fours.push(counter);
+            fours.extend(sum.terms.iter().filter(|(_, factor)| *factor == 1).map(|(term, _)| *term));
         }
         let word = self.word(length);
         let first = if counter == ZERO { ZERO } else { self.block.value(Op::Mul, 0, &[counter, word]) };

@@ -34,6 +34,7 @@ mod programs;
 mod recycle;
 mod registry;
 mod runner;
+mod schedules;
 mod sequence;
 mod twins;
 mod virtuals;

@@ -79,12 +79,13 @@ fn shift(stages: &mut [Stage], from: usize, by: usize) {
     }
 }
 
-/// Splits long reductions, for a device that is busy with so many points.
-pub fn split(loops: &mut Loops, busy: u64) {
+/// Splits long reductions, for a device that is busy with so many points. Parts are in a row each if `in_rows`, as a CPU
+/// reads them best; else neighbouring points read neighbouring elements.
+pub fn split(loops: &mut Loops, busy: u64, in_rows: bool) {
     let mut at = 0;
     while at < loops.nests.len() {
         let stages = 0..loops.nests[at].stages.len();
-        if let Some(parts) = stages.into_iter().find_map(|stage| parts_of(loops, at, stage, busy)) {
+        if let Some(parts) = stages.into_iter().find_map(|stage| parts_of(loops, at, stage, (busy, in_rows))) {
             loops.nests.insert(at, parts);
         }
         at += 1;
@@ -92,7 +93,7 @@ pub fn split(loops: &mut Loops, busy: u64) {
 }
 
 /// A nest that accumulates parts of a stage, which accumulates those from then on.
-fn parts_of(loops: &mut Loops, at: usize, stage: usize, busy: u64) -> Option<Nest> {
+fn parts_of(loops: &mut Loops, at: usize, stage: usize, (busy, in_rows): (u64, bool)) -> Option<Nest> {
     let nest = &loops.nests[at];
     let Stage { value, fold: Some(Fold { op, over, .. }), .. } = &nest.stages[stage] else { return None };
     let (all, own) = (points(&nest.indices, &nest.free), points(&nest.indices, over));
@@ -108,7 +109,13 @@ fn parts_of(loops: &mut Loops, at: usize, stage: usize, busy: u64) -> Option<Nes
     if parts < 2 || parts.saturating_mul(all) > u64::from(u32::MAX) {
         return None;
     }
-    let turns = (extent / parts) as i64;
+    let mut turns = extent / parts;
+    if in_rows && turns >= 64 {
+        // By fours, and not so far apart that all parts meet in one set of a cache.
+        turns = turns / 8 * 8 + 4;
+    }
+    let (parts, turns) = (extent / turns, turns as i64);
+    let (along_by, part_by) = if in_rows { (1, turns) } else { (parts as i64, 1) };
     let (op, ty, value) = (*op, value.ty, value.clone());
     let shape = vec![all as u32, parts as u32];
     // The number of the point, the last index the fastest.
@@ -126,7 +133,8 @@ fn parts_of(loops: &mut Loops, at: usize, stage: usize, busy: u64) -> Option<Nes
     partial.indices.push(LoopIndex { name: name.clone(), lo: 0, hi: parts as i64 });
     partial.free.push(part);
     let mut map: IndexMap = (0..partial.indices.len()).map(|own| Some(index(own))).collect();
-    map[along] = Some(Affine { constant: lo, terms: vec![(Term::Index(along), parts as i64), (Term::Index(part), 1)] });
+    map[along] =
+        Some(Affine { constant: lo, terms: vec![(Term::Index(along), along_by), (Term::Index(part), part_by)] });
     let mut of_part = value.clone();
     let target = loops.buffers.len();
     let positions = vec![Position::Affine(number), Position::Affine(index(part))];

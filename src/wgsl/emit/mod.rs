@@ -131,19 +131,34 @@ impl Emitter<'_> {
 
     /// Takes a number apart into the values of indices, the last one the fastest; of those of a tile, into their tiles.
     fn decode(&mut self, number: Reg, indices: &[IndexId], tile: &[u32]) {
+        // Eight by eight tiles are neighbours, so that a workgroup loads a few rows and columns often.
+        let is_square = tile.iter().filter(|length| **length > 1).count() == 2;
         let mut rest = number;
-        for (left, index) in indices.iter().enumerate().rev() {
-            let length = tile.get(left).map_or(1, |length| u64::from(*length));
-            let count = extent(&self.lowering.nest.indices[*index]).div_ceil(length).max(1) as u32;
-            self.lowering.counters[*index] = if count == 1 {
-                ZERO
-            } else if left == 0 {
-                rest
-            } else {
-                let digit = self.lowering.block.value(Op::Digit, count, &[rest]);
-                rest = self.lowering.block.value(Op::Quotient, count, &[rest]);
-                digit
-            };
+        for is_low in [true, false] {
+            for (left, index) in indices.iter().enumerate().rev() {
+                let length = tile.get(left).copied().unwrap_or(1);
+                let tiles = extent(&self.lowering.nest.indices[*index]).div_ceil(u64::from(length)).max(1) as u32;
+                let block = if is_square && length > 1 { 1 << tiles.trailing_zeros().min(3) } else { 1 };
+                let count = if is_low { block } else { tiles / block };
+                let steps = &mut self.lowering.block;
+                let digit = match count {
+                    1 => ZERO,
+                    _ if left == 0 && !is_low => rest,
+                    _ => {
+                        let digit = steps.value(Op::Digit, count, &[rest]);
+                        rest = steps.value(Op::Quotient, count, &[rest]);
+                        digit
+                    }
+                };
+                let counter = &mut self.lowering.counters[*index];
+                if is_low || block == 1 {
+                    *counter = digit;
+                } else if digit != ZERO {
+                    let block = steps.value(Op::Word, block, &[]);
+                    let first = steps.value(Op::Mul, 0, &[digit, block]);
+                    *counter = steps.value(Op::Add, 0, &[first, *counter]);
+                }
+            }
         }
         for (index, length) in indices.iter().zip(tile) {
             self.lowering.tile(*index, *length);
