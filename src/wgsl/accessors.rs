@@ -87,11 +87,15 @@ impl BindingType {
 }
 
 /// Whether a kernel is a program's, and whether it takes floats by fours.
+#[cfg(feature = "notation")]
 fn nest_of(spec: &KernelSpec) -> (bool, bool) {
-    #[cfg(feature = "notation")]
-    return spec.nest.as_ref().map_or((false, false), |nest| (true, nest.by_fours));
-    #[cfg(not(feature = "notation"))]
-    return (false, false);
+    spec.nest.as_ref().map_or((false, false), |nest| (true, nest.by_fours))
+}
+
+/// All kernels are raw.
+#[cfg(not(feature = "notation"))]
+fn nest_of(_: &KernelSpec) -> (bool, bool) {
+    (false, false)
 }
 
 fn binding_types(spec: &KernelSpec, pattern: &Pattern) -> Vec<BindingType> {
