@@ -131,8 +131,10 @@ impl Emitter<'_> {
 
     /// Takes a number apart into the values of indices, the last one the fastest; of those of a tile, into their tiles.
     fn decode(&mut self, number: Reg, indices: &[IndexId], tile: &[u32]) {
-        // Eight by eight tiles are neighbours, so that a workgroup loads a few rows and columns often.
-        let is_square = tile.iter().filter(|length| **length > 1).count() == 2;
+        // Eight by eight tiles are neighbours, so that a workgroup loads a few rows and columns often. Without a reduction each
+        // is loaded once, best in its order.
+        let has_fold = self.lowering.nest.stages.iter().any(|stage| stage.fold.is_some());
+        let is_square = has_fold && tile.iter().filter(|length| **length > 1).count() == 2;
         let mut rest = number;
         for is_low in [true, false] {
             for (left, index) in indices.iter().enumerate().rev() {
