@@ -4,7 +4,8 @@ pub mod explain;
 mod tile;
 
 use crate::loops::ir::{Nest, Stage};
-use crate::notation::program::{IndexId, LoopIndex};
+use crate::loops::rewrite::each_child;
+use crate::notation::program::{Expr, ExprKind, IndexId, LoopIndex};
 use crate::notation::spec::Forced;
 
 /// Who computes the points of a nest.
@@ -23,6 +24,8 @@ pub enum Schedule {
 pub struct Target {
     /// Whether kernels run on the CPU: a few cores, to which barriers are dear.
     pub is_cpu: bool,
+    /// Whether loops are left after some turns: Mesa's llvmpipe (22.3) does so after 65,535 of all loops of a kernel.
+    pub leaves_loops: bool,
     /// Whether the kind is settled.
     pub forced: Option<Forced>,
 }
@@ -36,6 +39,9 @@ const MANY_POINTS_ON_CPU: u64 = 256;
 const LONG_REDUCTION: u64 = 256;
 /// Iterations that a 32-bit counter with a stride holds without wrapping.
 const MOST_ITERATIONS: u64 = 1 << 31;
+
+/// Turns of loops that an invocation takes, at most, where loops are left.
+const MOST_TURNS: u64 = 1 << 15;
 
 /// Points that keep a device busy.
 pub const fn busy(is_cpu: bool) -> u64 {
@@ -54,7 +60,12 @@ pub fn choose(nest: &Nest, target: &Target) -> Schedule {
     let points = iterations(&nest.indices, &nest.free);
     let many = if target.is_cpu { MANY_POINTS_ON_CPU } else { MANY_POINTS };
     let is_shared = match target.forced {
-        None => nest.stages.iter().any(is_long) && points <= many,
+        None => {
+            nest.stages.iter().any(is_long) && points <= many
+                || target.leaves_loops
+                    && nest.stages.iter().any(|stage| stage.fold.is_some())
+                    && turns(nest) > MOST_TURNS
+        }
         forced => forced == Some(Forced::PerWorkgroup),
     };
     if is_shared && may_share {
@@ -67,6 +78,26 @@ pub fn choose(nest: &Nest, target: &Target) -> Schedule {
         forced => (forced == Some(Forced::Tiled)).then(|| tile::forced(nest)),
     };
     tile.map_or(Schedule::PerPoint, Schedule::Tiled)
+}
+
+/// Turns of loops at a point.
+fn turns(nest: &Nest) -> u64 {
+    let of_stage = |stage: &Stage| match &stage.fold {
+        Some(fold) => {
+            iterations(&nest.indices, &fold.over).saturating_mul(1 + inner_turns(&stage.value, &nest.indices))
+        }
+        None => inner_turns(&stage.value, &nest.indices),
+    };
+    nest.stages.iter().map(of_stage).fold(0, u64::saturating_add)
+}
+
+fn inner_turns(expr: &Expr, indices: &[LoopIndex]) -> u64 {
+    let mut inner = 0u64;
+    each_child(expr, &mut |child| inner = inner.saturating_add(inner_turns(child, indices)));
+    match &expr.kind {
+        ExprKind::Reduce { indices: over, .. } => iterations(indices, over).saturating_mul(inner.saturating_add(1)),
+        _ => inner,
+    }
 }
 
 /// How many points some indices have together; saturates.

@@ -8,8 +8,8 @@ use crate::loops::ir::{Buffer, BufferKind, Fold, Loops, Nest, Stage, Store};
 use crate::loops::lower::{dtype_of, neutral};
 use crate::loops::optimise::cost::{count, points};
 use crate::loops::rewrite::{IndexMap, each_child, each_child_mut, each_part, index, map_expr};
-use crate::notation::ast::{Accumulate, ReduceOp};
-use crate::notation::program::{Affine, Expr, ExprKind, Load, LoopIndex, Position, Term, Ty};
+use crate::notation::ast::{Accumulate, BinaryOp, ReduceOp};
+use crate::notation::program::{Affine, Expr, ExprKind, Load, LoopIndex, Position, Term, Ty, Value};
 
 /// What is accumulated altogether for a split to be worth a kernel.
 const LEAST_WORK: u64 = 1 << 20;
@@ -26,7 +26,7 @@ pub fn hoist(nest: &mut Nest) {
     while at < nest.stages.len() {
         let mut made = Vec::new();
         if nest.stages[at].fold.is_none() {
-            take(&mut nest.stages[at].value, at, &mut made);
+            take(&mut nest.stages[at].value, &nest.indices, at, &mut made);
         }
         let count = made.len();
         shift(&mut nest.stages[at + 1..], at, count);
@@ -36,24 +36,40 @@ pub fn hoist(nest: &mut Nest) {
 }
 
 /// The outermost reductions of an expression, as stages from that number on.
-fn take(expr: &mut Expr, first: usize, made: &mut Vec<Stage>) {
+fn take(expr: &mut Expr, indices: &[LoopIndex], first: usize, made: &mut Vec<Stage>) {
     let ty = expr.ty;
-    if let ExprKind::Reduce { op, indices, body } = &mut expr.kind {
-        let op = match op {
-            ReduceOp::Sum => Accumulate::Add,
-            ReduceOp::Prod => Accumulate::Mul,
-            ReduceOp::Max => Accumulate::Max,
-            ReduceOp::Min => Accumulate::Min,
-            ReduceOp::ArgMax | ReduceOp::ArgMin => return,
-        };
-        let fold = Some(Fold { op, start: start(ty, op), over: std::mem::take(indices) });
-        let stage = first + made.len();
-        let value = std::mem::replace(&mut **body, Expr { kind: ExprKind::Stage(stage), ty });
-        expr.kind = ExprKind::Stage(stage);
-        made.push(Stage { value, fold, store: None });
-        return;
-    }
-    each_child_mut(expr, &mut |child| take(child, first, made));
+    let ExprKind::Reduce { op, indices: over, body } = &mut expr.kind else {
+        return each_child_mut(expr, &mut |child| take(child, indices, first, made));
+    };
+    let mut stage = |value: Expr, op| {
+        let (ty, over) = (value.ty, over.clone());
+        made.push(Stage { value, fold: Some(Fold { op, start: start(ty, op), over }), store: None });
+        Expr { kind: ExprKind::Stage(first + made.len() - 1), ty }
+    };
+    let number = |number| Box::new(Expr { kind: ExprKind::Const(Value::I32(number)), ty });
+    let op = match op {
+        ReduceOp::Sum => Accumulate::Add,
+        ReduceOp::Prod => Accumulate::Mul,
+        ReduceOp::Max => Accumulate::Max,
+        ReduceOp::Min => Accumulate::Min,
+        ReduceOp::ArgMax | ReduceOp::ArgMin if points(indices, over) <= MOST_ITERATIONS => return,
+        // The first position at which the value is the extreme one: what is accumulated in any order can be shared.
+        ReduceOp::ArgMax | ReduceOp::ArgMin => {
+            let op = if *op == ReduceOp::ArgMax { Accumulate::Max } else { Accumulate::Min };
+            let extreme = stage((**body).clone(), op);
+            let is_extreme = ExprKind::Binary(BinaryOp::Eq, body.clone(), Box::new(extreme));
+            let is_extreme = Box::new(Expr { kind: is_extreme, ty: Ty::Bool });
+            let position = Box::new(Expr { kind: ExprKind::Index(over[0]), ty });
+            let value = ExprKind::Conditional(is_extreme, position, number(i32::MAX));
+            let found = stage(Expr { kind: value, ty }, Accumulate::Min);
+            // All are NaN.
+            let is_none = ExprKind::Binary(BinaryOp::Eq, Box::new(found.clone()), number(i32::MAX));
+            let is_none = Box::new(Expr { kind: is_none, ty: Ty::Bool });
+            expr.kind = ExprKind::Conditional(is_none, number(0), Box::new(found));
+            return;
+        }
+    };
+    *expr = stage((**body).clone(), op);
 }
 
 fn start(ty: Ty, op: Accumulate) -> Expr {

@@ -33,7 +33,8 @@ pub struct EmitLimits {
 impl EmitLimits {
     /// Those of a device.
     pub fn of(limits: &DeviceLimits, adapter: &AdapterInfo) -> Self {
-        let target = Target { is_cpu: adapter.device_type == "cpu", forced: None };
+        let is_cpu = adapter.device_type == "cpu";
+        let target = Target { is_cpu, leaves_loops: adapter.name.starts_with("llvmpipe"), forced: None };
         // Elsewhere neighbouring invocations take neighbouring elements, and the device puts their accesses together.
         let by_fours = target.is_cpu;
         Self { workgroups_per_dimension: limits.workgroups_per_dimension, target, by_fours }

@@ -4,8 +4,11 @@ use crate::loops::ir::{Buffer, BufferKind, Fold, Stage, Store};
 use crate::notation::ast::{Accumulate, BinaryOp};
 use crate::notation::program::{Affine, Expr, ExprKind, Load, LoopIndex, Position, Term, Ty, Value};
 
-const LIMITS: EmitLimits =
-    EmitLimits { workgroups_per_dimension: 65535, target: Target { is_cpu: false, forced: None }, by_fours: false };
+const LIMITS: EmitLimits = EmitLimits {
+    workgroups_per_dimension: 65535,
+    target: Target { is_cpu: false, leaves_loops: false, forced: None },
+    by_fours: false,
+};
 
 fn loops(shapes: &[&[u32]]) -> Loops {
     let buffer = |(at, shape): (usize, &&[u32])| Buffer {
