@@ -14,7 +14,10 @@ import type { AdapterInfo, BufferLoc, DebugInfo, DeviceLimits, RunnerStats, Stat
 import { type MemoryMode, TensorNode, checkNode } from "./node.ts";
 import { type RawDevice, call } from "./skin.ts";
 
-/** The computations of virtual nodes that later compilations may inline. Raw kernels have none: there is one, empty. */
+/**
+ * The computations of virtual nodes that later compilations may inline. Here there is one, empty: programs that compute the virtual
+ * nodes of earlier ones are compiled in Rust only (`compile_in`), and `size` does not count what such a context holds.
+ */
 export interface OptimizeCtx {
   /** How many computations it holds. */
   readonly size: number;
@@ -287,7 +290,7 @@ export function finalized(context: Context): boolean {
   return checkedContext(context).isDisposed;
 }
 
-/** The optimization context of a context. */
+/** The optimization context of a context: the empty one, see {@link OptimizeCtx}. */
 export function optimizeCtx(context: Context): OptimizeCtx {
   checkedContext(context);
   return EMPTY;
