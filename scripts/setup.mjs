@@ -117,13 +117,18 @@ async function aptGet(packages) {
   });
 }
 
+/** The target that tests are built for, and the source of the standard library, which the web build compiles itself. */
 async function rustTarget() {
   const { stdout } = await must("rustc", ["--print", "target-libdir", "--target", WASM_TARGET]);
-  if (existsSync(stdout.trim())) return;
-  if (!which("rustup")) {
-    throw new Failure(`setup: rustc has no target ${WASM_TARGET}, and there is no rustup to add it; install that target`);
-  }
-  await timed(`setup: adding the Rust target ${WASM_TARGET} (seconds)`, () => must("rustup", ["target", "add", WASM_TARGET]));
+  if (!existsSync(stdout.trim())) await rustup(`the Rust target ${WASM_TARGET}`, ["target", "add", WASM_TARGET]);
+  const sysroot = (await must("rustc", ["--print", "sysroot"])).stdout.trim();
+  const hasSource = existsSync(join(sysroot, "lib/rustlib/src/rust/library/Cargo.lock"));
+  if (!hasSource) await rustup("the source of Rust's standard library", ["component", "add", "rust-src"]);
+}
+
+async function rustup(what, args) {
+  if (!which("rustup")) throw new Failure(`setup: ${what} is missing, and there is no rustup to add it; install it`);
+  await timed(`setup: adding ${what} (seconds)`, () => must("rustup", args));
 }
 
 async function wasmBindgenCli() {
