@@ -33,7 +33,7 @@ export const WASM_LIMIT_BYTES = 180 * 1024;
 // The standard library is built with the crate, for size, and a panic is one instruction: 7 % less after brotli
 // (docs/decisions/0005-web-build-size.md). A page loses nothing, for a panic's text had nowhere to go.
 const OWN_STD = ["-Zbuild-std=std,panic_abort", "-Zbuild-std-features=optimize_for_size"];
-const OWN_STD_FLAGS = ["-Zunstable-options", "-Cpanic=immediate-abort", "-Zlocation-detail=none", "-Zfmt-debug=none"];
+const OWN_STD_FLAGS = ["-Zunstable-options", "-Cpanic=immediate-abort", "-Zlocation-detail=none"];
 
 // Passes in order, then everything that rustc and wasm-bindgen emit for this target and browsers with WebGPU run.
 // Functions of like names side by side are 0.6 % less after brotli; blocks made anew (rereloop) 0.5 %.
