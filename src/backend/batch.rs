@@ -21,8 +21,21 @@ impl<D: Driver> Device<D> {
     /// # Errors
     /// The first error in the order of the kernels, as [`Device::compile`] gives it.
     pub async fn compile_batch<S: Into<Source>>(&self, specs: Vec<S>) -> Result<Vec<Code<D>>> {
+        self.compile_batch_in(&D::OptimizeCtx::default(), specs).await
+    }
+
+    /// Compiles many programs that may read the virtual nodes that are known: see [`Device::compile_in`]. What one of them
+    /// leaves, the others do not know.
+    ///
+    /// # Errors
+    /// As [`Device::compile_batch`].
+    pub async fn compile_batch_in<S: Into<Source>>(
+        &self,
+        known: &D::OptimizeCtx,
+        specs: Vec<S>,
+    ) -> Result<Vec<Code<D>>> {
         // Those with one text wait for the first of them, and share what it makes.
-        join_all(specs.into_iter().map(|spec| self.compile(spec)).collect()).await.into_iter().collect()
+        join_all(specs.into_iter().map(|spec| self.compile_in(known, spec)).collect()).await.into_iter().collect()
     }
 }
 

@@ -184,6 +184,12 @@ impl<D: Driver> Code<D> {
     }
 
     /// The virtual nodes that were known, and those that this code leaves, for codes that are linked behind it.
+    #[cfg(not(feature = "notation"))]
+    pub fn optimize_ctx(&self) -> D::OptimizeCtx {
+        D::OptimizeCtx::default()
+    }
+
+    /// The virtual nodes that were known, and those that this code leaves, for codes that are linked behind it.
     #[cfg(feature = "notation")]
     pub fn optimize_ctx(&self) -> D::OptimizeCtx {
         let Virtuals { known, leaves, .. } = self.virtuals();

@@ -53,7 +53,7 @@ impl LinkedVirtuals {
         let mut uses = Vec::with_capacity(code.uses.len());
         for (node, how) in &code.uses {
             let left = known.get(node).filter(|left| Arc::ptr_eq(&left.computation, how));
-            let left = left.filter(|left| left.is_at(&locs(context, how))).ok_or_else(|| {
+            let left = left.filter(|left| left.is_at(context.device().device_id().0, &locs(context, how))).ok_or_else(|| {
                 let message = format!(
                     "node {node} is virtual, and no routine of this line of contexts leaves it as it was compiled in; link \
                      that one first, and compile with the context's optimize_ctx"
@@ -73,7 +73,8 @@ impl LinkedVirtuals {
 
     /// Says where what they are made of is in the routine's context.
     pub(crate) fn linked<D: Driver>(&self, context: &Context<D>) {
-        self.leaves.iter().for_each(|left| left.set_locs(locs(context, &left.computation)));
+        let device_id = context.device().device_id().0;
+        self.leaves.iter().for_each(|left| left.set_place(device_id, locs(context, &left.computation)));
     }
 
     /// Refuses to compute a node from other values than it was made of.

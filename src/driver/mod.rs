@@ -24,6 +24,8 @@ use crate::driver::limits::{AdapterInfo, Compaction, DeviceLimits, DriverMemory,
 use crate::driver::maybe_send::{BoxFuture, MaybeSend, MaybeSync};
 use crate::error::{Error, Result};
 use crate::node::MemoryMode;
+#[cfg(not(feature = "notation"))]
+use crate::node::TensorNode;
 use crate::slab::loc::{BufferLoc, PoolId};
 use crate::slab::strided::Strided;
 use crate::wgsl::slots::Slots;
@@ -36,6 +38,14 @@ pub use crate::driver::optimize_ctx::OptimizeCtx;
 #[cfg(not(feature = "notation"))]
 #[derive(Clone, Debug, Default)]
 pub struct OptimizeCtx;
+
+#[cfg(not(feature = "notation"))]
+impl OptimizeCtx {
+    /// The virtual nodes that are known: none.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = &TensorNode> {
+        [].iter()
+    }
+}
 
 impl AsRef<OptimizeCtx> for OptimizeCtx {
     fn as_ref(&self) -> &OptimizeCtx {

@@ -22,8 +22,8 @@ pub(crate) struct Virtual {
 #[derive(Debug, Default)]
 struct Left {
     routine: String,
-    /// Where what it reads is.
-    locs: OnceLock<Vec<Option<BufferLoc>>>,
+    /// The device, and where what it reads is there.
+    place: OnceLock<(u32, Vec<Option<BufferLoc>>)>,
     /// One more than what was recorded when the routine ran last; 0 before it did.
     ran: AtomicU64,
 }
@@ -38,15 +38,15 @@ impl Virtual {
         &self.left.routine
     }
 
-    /// Says where what it reads is.
-    pub(crate) fn set_locs(&self, locs: Vec<Option<BufferLoc>>) {
+    /// Says where what it reads is, on the device of that id.
+    pub(crate) fn set_place(&self, device_id: u32, locs: Vec<Option<BufferLoc>>) {
         // Whoever said so first links it.
-        let _ = self.left.locs.set(locs);
+        let _ = self.left.place.set((device_id, locs));
     }
 
-    /// Whether what it reads is there.
-    pub(crate) fn is_at(&self, locs: &[Option<BufferLoc>]) -> bool {
-        self.left.locs.get().is_some_and(|known| known == locs)
+    /// Whether what it reads is there. Locations on two devices can be the same numbers.
+    pub(crate) fn is_at(&self, device_id: u32, locs: &[Option<BufferLoc>]) -> bool {
+        self.left.place.get().is_some_and(|(id, known)| *id == device_id && known == locs)
     }
 
     /// Notes that the routine ran, when that much was recorded.
@@ -79,6 +79,11 @@ impl OptimizeCtx {
         }
         let is_kept = |known: &&Virtual| more.iter().all(|new| new.node != known.node);
         Self { known: Arc::new(self.known.iter().filter(is_kept).chain(more).cloned().collect()) }
+    }
+
+    /// The virtual nodes that are known.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = &TensorNode> {
+        self.known.iter().map(|known| &known.node)
     }
 
     /// How many virtual nodes are known.

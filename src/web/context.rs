@@ -212,19 +212,27 @@ impl RawContext {
         self.context.merge_buffer_node().map(|node| RawNode { node: node.clone() })
     }
 
-    /// A child; its nodes are the same without `list`, its merge buffer's node without `sets_merge`.
+    /// The virtual nodes that compiling in this context knows.
+    #[wasm_bindgen(js_name = virtualNodes)]
+    pub fn virtual_nodes(&self) -> Vec<RawNode> {
+        self.context.optimize_ctx().nodes().map(|node| RawNode { node: node.clone() }).collect()
+    }
+
+    /// A child that knows the virtual nodes that `knows` knows; its nodes are the same without `list`, its merge buffer's
+    /// node without `sets_merge`. A type of its own for what is known would be more code than a context that has it.
     pub fn child(
         &self,
         #[wasm_bindgen(unchecked_param_type = "RawNode[] | undefined")] list: Option<Array>,
         pools: Vec<u32>,
         offsets: Vec<f64>,
+        knows: &RawContext,
         sets_merge: bool,
         merge: Option<RawNode>,
     ) -> JsResult<RawContext> {
         let merge = merge.map(|raw| raw.node);
         let child = || {
             let buffers = list.map(|list| ctx_buffers(&list, &pools, &offsets)).transpose()?;
-            let mut builder = self.context.child();
+            let mut builder = self.context.child().optimize_ctx(knows.context.optimize_ctx().clone());
             if let Some(buffers) = buffers {
                 builder = builder.ctx_buffers(buffers);
             }

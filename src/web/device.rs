@@ -202,15 +202,22 @@ impl RawDevice {
     }
 
     /// Compiles kernels and programs: `[name, text, spec, nodes]` each, where `nodes[i]` is the node of `spec.tensors[i]` of a
-    /// kernel, and of `spec.names[i]` of a program. Resolves with the `RawCode`s. One is a batch, too: another machinery
-    /// would be 1 KB more.
+    /// kernel, and of `spec.names[i]` of a program. They may read the virtual nodes that `known` knows. Resolves with the
+    /// `RawCode`s. One is a batch, too: another machinery would be 1 KB more.
     #[wasm_bindgen(js_name = compileBatch, unchecked_return_type = "Promise<RawCode[]>")]
-    pub fn compile_batch(&self, sources: Array) -> Promise {
+    pub fn compile_batch(&self, sources: Array, known: &RawContext) -> Promise {
         let (device, specs) = (self.device.clone(), sources.iter().map(source).collect::<Result<Vec<_>>>());
+        let known = known.context.optimize_ctx().clone();
         promise(async move {
-            let codes = device.compile_batch(specs?).await?;
+            let codes = device.compile_batch_in(&known, specs?).await?;
             Ok(codes.into_iter().map(|code| JsValue::from(RawCode { code })).collect::<Array>())
         })
+    }
+
+    /// A context without nodes that knows the virtual nodes which a code leaves.
+    #[wasm_bindgen(js_name = contextOf)]
+    pub fn context_of(&self, code: &RawCode) -> RawContext {
+        RawContext { context: Context::builder(&self.device).optimize_ctx(code.code.optimize_ctx()).build() }
     }
 
     /// Frees the constants that no context uses; gives their bytes.

@@ -25,6 +25,8 @@ test("every name of the signature is there", async () => {
   const names = await inPage(() => Object.keys(lowLevel).sort());
   assert.deepEqual(names, [
     "allocPool",
+    "compile",
+    "compileBatch",
     "constantBufferCache",
     "ctxBuffers",
     "describe",
@@ -99,6 +101,8 @@ for (const driver of ["gpu", "host"]) {
       const { isIdle, lastEvent, stats } = lowLevel.runner(device);
       facts.runner = [typeof isIdle, lastEvent.seq, stats.uploads];
       facts.dev = lowLevel.dev(device).limits.alignmentBytes;
+      await device.awaitIdle();
+      facts.words.push(...[lowLevel.dev(device), lowLevel.runner(device)].map(lowLevel.describe));
       device.destroy();
       return facts;
     }, driver);
@@ -110,11 +114,13 @@ for (const driver of ["gpu", "host"]) {
     assert.deepEqual(seen.values[1], [7, 0, 0, 7, 7, 7, 7, 7]);
     assert.deepEqual(seen.order, [["a", 5, 0], ["b", 5, 16], ["c", 5, 256]]);
     assert.deepEqual([seen.same, seen.updating], [true, true]);
-    const [context, node, event, device] = seen.words;
+    const [context, node, event, device, dev, runner] = seen.words;
     assert.match(context, /^Context\((gpu|host):0:\d+, \[n\d+"a"@p5\+0, n\d+"b"@p5\+16, n\d+"c"@p5\+256\]\)$/);
     assert.match(node, /^n\d+"a": f32\[8\]$/);
     assert.match(event, /^Event\(\d+, done\)$/);
     assert.match(device, /^Device\((gpu|host):0:\d+/);
+    assert.equal(dev, device.replace(/^Device\((gpu|host):0:\d+/, "Dev($1"));
+    assert.match(runner, /^Runner\(idle, Event\(\d+, done\)\)$/);
     assert.deepEqual(seen.finalized, [true, `finalized Context(${seen.id[2]})`]);
     assert.deepEqual([seen.kept, seen.freed], [1024, "disposed"]);
     assert.equal(seen.id[2], `${driver}:${seen.id[0]}:${seen.id[1]}`);
@@ -372,6 +378,7 @@ fails("a host device around a GPUDevice", "unsupported", ["host", "GPUDevice"],
   `async () => wgslab.Device.open({ driver: "host", device: await pageDevice() })`);
 fails("an ordinal that is no number", "shape-mismatch", ["ordinal", '"one"'], `() => wgslab.Device.open({ ordinal: "one" })`);
 fails("a function of no device", "unsupported", ["Device", "makeDevice"], `() => lowLevel.nextPoolId({})`);
+fails("words for a number", "unsupported", ["Context", "7"], `() => lowLevel.describe(7)`);
 fails("a function of no context", "unsupported", ["Context"], `() => lowLevel.parent(undefined)`);
 fails("a pool id that is none", "shape-mismatch", ["pool", "-1"], host(`lowLevel.allocPool(device, -1, 256, 256)`));
 fails("a pool of half a byte", "shape-mismatch", ["size", "0.5"], host(`lowLevel.allocPool(device, 4, 0.5, 256)`));

@@ -109,6 +109,28 @@ fn codes_of_a_batch_know_what_those_before_them_leave() {
 }
 
 #[test]
+fn what_is_known_on_one_device_is_nothing_on_another() {
+    let (x, t) = (floats("x"), unstored("t", DType::F32));
+    let open = || host::open(host::OpenOptions::default()).unwrap();
+    let loaded = [open(), open()].map(|device| Context::root(&device).init_from_host(&x, &[1.0f32; 4]).unwrap());
+    let first = linked(&loaded[0], "t[i] = x[i] * 2", &[&x, &t]).unwrap();
+    first.run().unwrap();
+    let known = first.context().optimize_ctx();
+    assert_eq!((known.nodes().collect::<Vec<_>>(), known.len()), (vec![&t], 1));
+    // x lies at the same numbers on both.
+    assert_eq!(loaded[0].loc(&x), loaded[1].loc(&x));
+    let [here, there] = loaded.map(|loaded| loaded.child().optimize_ctx(known.clone()).build());
+    let spec = ProgramSpec::new("later", "y[i] = t[i]").node(&t);
+    let codes = pollster::block_on(there.device().compile_batch_in(known, vec![spec])).unwrap();
+    let (kind, message) = refusal(pollster::block_on(there.link(&codes[0])));
+    assert_eq!(kind, ErrorKind::UnknownNode);
+    assert!(message.contains("leaves it as it was compiled in"), "{message}");
+    let later = linked(&here, "y[i] = t[i]", &[&t]).unwrap();
+    later.run().unwrap();
+    assert_eq!(values(&later, "y"), [2.0; 4]);
+}
+
+#[test]
 fn a_virtual_node_that_later_programs_could_not_compute_is_refused() {
     let device = host::open(host::OpenOptions::default()).unwrap();
     let (x, t) = (floats("x"), unstored("t", DType::F32));

@@ -5,6 +5,8 @@ import {
   type BufferLoc,
   type BlockRanges,
   type Code,
+  type CompileIn,
+  type CompileOptions,
   type Compaction,
   type Context,
   Device,
@@ -17,6 +19,7 @@ import {
   KernelError,
   type MemoryReport,
   NotationError,
+  type OptimizeCtx,
   type Program,
   type ProgramSpec,
   type Routine,
@@ -94,6 +97,14 @@ export async function programsHaveATypeToo(device: Device, context: Context, sig
   const spec: ProgramSpec = { nodes: code.nodes };
   const program: Program = { name: "next", program: "z[i] = y[i]", spec };
   const kernel = { name: "k", wgsl: "…", spec: { tensors: [], grid: [1] as const } };
+  const next: CompileIn[] = [context, code, context.optimizeCtx, code.optimizeCtx];
+  const options: CompileOptions = { in: context, signal };
+  await device.compile("behind", "z[i] = t[i]", { nodes: [x], in: code, outputs: ["z"] });
+  for (const one of next) await device.compile("kernel", "…", { tensors: [], grid: [1], in: one });
+  await device.compileBatch([{ name: "p", program: "…" }], options);
+  const known: OptimizeCtx = context.optimizeCtx;
+  const virtuals: readonly TensorNode[] = known.nodes;
+  console.log(virtuals.length === known.size);
   const codes: Code[] = await device.compileBatch([program, kernel, { name: "alone", program: "q: f32[2]; q[i] = 1" }]);
   const y: TensorNode = code.node("y");
   exactly<typeof code.nodes, Readonly<Record<string, TensorNode>>>(true);
@@ -164,6 +175,13 @@ export async function compilersDriveIt(gpu: GPUDevice, node: TensorNode): Promis
   const record = [backend.ordinal(device), backend.deviceId(device), backend.nextPoolId(device), backend.poolSizeBytes(device, 7)];
   exactly<typeof record, number[]>(true);
   const held: { node: TensorNode; loc: BufferLoc } | undefined = backend.mergeBuffer(device);
+  const known: backend.OptimizeCtx = backend.optimizeCtx(context);
+  const code: Code = await backend.compile(device, known, "p", "y[i] = x[i]", { nodes: [node], outputs: ["y"] });
+  const kernel: Code = await backend.compile(device, backend.optimizeCtx(code), "k", "…", { tensors: [], grid: [1] });
+  const codes: Code[] = await backend.compileBatch(device, known, [{ name: "p", program: "…" }], { signal: AbortSignal.timeout(5) });
+  const behind: Context = backend.makeChild(child, { optimizeCtx: codes[0]?.optimizeCtx ?? kernel.optimizeCtx });
+  const words: string[] = [known, backend.dev(device), backend.runner(device)].map((value) => backend.describe(value));
+  console.log(words, backend.optimizeCtx(behind).size);
   console.log(event, map, cache, held, backend.runner(device).isIdle, backend.finalized(child), backend.parent(child));
 }
 
@@ -250,6 +268,18 @@ export async function misuses(device: Device, context: Context, code: Code, erro
   context.deviceToDevice(f, context).run();
   // @ts-expect-error the signal of a batch is its own
   await device.compileBatch([{ name: "k", wgsl: "", spec: { tensors: [], grid: [1], signal: AbortSignal.timeout(1) } }]);
+  // @ts-expect-error what a batch is compiled in is its own
+  await device.compileBatch([{ name: "p", program: "", spec: { in: context } }]);
+  // @ts-expect-error a program is compiled in a context, or in a code
+  await device.compile("p", "", { in: f });
+  // @ts-expect-error optimization contexts are given, not made up
+  await backend.compile(device, { size: 0, nodes: [] }, "p", "");
+  // @ts-expect-error nodes are no optimization context
+  backend.makeChild(context, { optimizeCtx: [f] });
+  // @ts-expect-error a context is no optimization context
+  backend.makeContext(device, { optimizeCtx: context });
+  // @ts-expect-error what is known is read-only
+  context.optimizeCtx.nodes.push(f);
   // @ts-expect-error a batch of texts
   await context.linkBatch(["k"]);
   // @ts-expect-error a static that is no number

@@ -6,6 +6,7 @@ import { KernelError, WgslabError } from "./errors.ts";
 import type { Access, Declared, NamedTensor } from "./kernel.ts";
 import { Lifetime } from "./lifetime.ts";
 import { TensorNode } from "./node.ts";
+import { OptimizeCtx } from "./optimize-ctx.ts";
 import { type RawCode, call } from "./skin.ts";
 
 /** Compiled code. It knows no context, so it can be linked into many. */
@@ -75,6 +76,15 @@ export class Code implements Disposable {
   explain(): string {
     this.#life.check();
     return call(() => this.#raw.explain());
+  }
+
+  /**
+   * The virtual nodes that were known when it was compiled, and those that it leaves: what `compile` takes as `in` for a program
+   * that is to be linked behind it.
+   */
+  get optimizeCtx(): OptimizeCtx {
+    this.#life.check();
+    return OptimizeCtx.make(call(() => this.device.raw.contextOf(this.#raw)), this.device);
   }
 
   /** The nodes that a context has once the code is linked there. @internal */

@@ -12,6 +12,7 @@ import {
   lengthOf,
   wholeBytesOf,
 } from "./arrays.ts";
+import { type ByHand, rawChild } from "./by-hand.ts";
 import { checkChoice, checkIs, checkList } from "./checks.ts";
 import { Code, checkCode } from "./code.ts";
 import type { Device } from "./device.ts";
@@ -20,6 +21,7 @@ import { DeviceEvent } from "./event.ts";
 import type { BufferLoc, Forecast } from "./info.ts";
 import { Lifetime } from "./lifetime.ts";
 import { type NodeOptions, TensorNode, checkNode, rawNodes } from "./node.ts";
+import { OptimizeCtx } from "./optimize-ctx.ts";
 import { type BlockRanges, type CopyRange, type ElementRange, checkRange, spansOf } from "./ranges.ts";
 import { Routine } from "./routine.ts";
 import { type RawContext, type RawRoutine, call, callAsync } from "./skin.ts";
@@ -31,23 +33,6 @@ const LANDINGS = ["node", "merge-buffer"] as const;
 
 /** What a context brought, for look-ups by label: nodes, and codes that stand for theirs. */
 type Brought = readonly (TensorNode | Code)[];
-
-/** The parts of a context that is made by hand. @internal */
-export interface ByHand {
-  /** The locations of all nodes, in place of the parent's. */
-  readonly buffers?: RawBuffers;
-  /** The node of the merge buffer in place of the parent's: null for none. */
-  readonly mergeBufferNode?: TensorNode | null;
-}
-
-/** Nodes and locations as the wasm module takes them. @internal */
-export interface RawBuffers {
-  readonly nodes: readonly TensorNode[];
-  readonly pools: Uint32Array;
-  readonly offsets: Float64Array;
-}
-
-const NO_BUFFERS: RawBuffers = { nodes: [], pools: new Uint32Array(), offsets: new Float64Array() };
 
 /** An immutable map from nodes to locations. What adds nodes returns a child. */
 export class Context implements Disposable {
@@ -284,6 +269,14 @@ export class Context implements Disposable {
   }
 
   /**
+   * How the virtual nodes are computed that the programs linked up to here leave: what `compile` takes as `in` to read them.
+   */
+  get optimizeCtx(): OptimizeCtx {
+    const knows = this.#live();
+    return OptimizeCtx.make(rawChild(this.device.root, { knows }), this.device);
+  }
+
+  /**
    * Links code: checks that this context has what the code reads, places what it only writes, zero-filled, in one
    * slab, and makes the pipeline. The routine's context is a child of this one.
    */
@@ -443,15 +436,7 @@ export class Context implements Disposable {
 
   /** @internal */
   childWith(parts: ByHand): Context {
-    return Context.make(this.rawChild(parts), this.device, this, parts.buffers?.nodes);
-  }
-
-  /** @internal */
-  rawChild({ buffers, mergeBufferNode }: ByHand): RawContext {
-    const raw = this.#live();
-    const { nodes, pools, offsets } = buffers ?? NO_BUFFERS;
-    const raws = buffers && nodes.map((node) => node.raw);
-    return call(() => raw.child(raws, pools, offsets, mergeBufferNode !== undefined, mergeBufferNode?.raw.share()));
+    return Context.make(rawChild(this.#live(), parts), this.device, this, parts.buffers?.nodes);
   }
 
   /** Every node with its location, by id. @internal */

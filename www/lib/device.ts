@@ -1,9 +1,10 @@
 // One opened device.
 
 import type { DType } from "./arrays.ts";
+import { type ByHand, rawChild } from "./by-hand.ts";
 import { checkChoice, checkList, checkObject, checkPool, checkWholeNumber, describe } from "./checks.ts";
 import { Code } from "./code.ts";
-import { Context, type RawBuffers } from "./context.ts";
+import { Context } from "./context.ts";
 import { WgslabError } from "./errors.ts";
 import { DeviceEvent } from "./event.ts";
 import type {
@@ -20,8 +21,9 @@ import { type WasmSource, isLoaded, load } from "./init.ts";
 import { type Declared, type Kernel, type KernelSpec, declareKernel } from "./kernel.ts";
 import { Lifetime } from "./lifetime.ts";
 import { type NodeOptions, TensorNode, checkMode, checkNode } from "./node.ts";
+import { type CompileIn, OptimizeCtx } from "./optimize-ctx.ts";
 import { type Program, type ProgramSpec, declareProgram } from "./program.ts";
-import { type RawCode, type RawDevice, call, callAsync, skin } from "./skin.ts";
+import { type RawCode, type RawContext, type RawDevice, call, callAsync, skin } from "./skin.ts";
 
 /** A `GPUDevice`, by its shape: not every version of TypeScript has the type. */
 export interface GpuDeviceLike {
@@ -72,6 +74,14 @@ export interface DriverOptions {
   wasm?: WasmSource;
 }
 
+/** How to compile. */
+export interface CompileOptions {
+  /** The context or code whose virtual nodes programs may read. */
+  in?: CompileIn;
+  /** Rejects with the signal's reason when it fires. */
+  signal?: AbortSignal;
+}
+
 /** The devices that all who ask for the device of an ordinal share, by driver and ordinal. */
 const shared = new Map<string, Promise<Device>>();
 
@@ -91,10 +101,13 @@ export class Device implements Disposable {
   readonly life: Lifetime;
   /** @internal */
   readonly raw: RawDevice;
+  /** A context without nodes, which knows none. @internal */
+  readonly root: RawContext;
   #contextCount = 0;
 
   private constructor(raw: RawDevice) {
     this.raw = raw;
+    this.root = call(() => raw.context());
     this.name = call(() => raw.name());
     this.driver = call(() => raw.driver());
     this.adapter = Object.freeze(call(() => raw.adapter()));
@@ -181,14 +194,11 @@ export class Device implements Disposable {
     return Context.make(call(() => raw.context()), this);
   }
 
-  /** A context without a parent that has those nodes. @internal */
-  contextWith(buffers: RawBuffers): Context {
-    const root = this.context();
-    const { nodes } = buffers;
+  /** A context without a parent that has those parts. @internal */
+  contextWith(parts: ByHand): Context {
+    this.life.check();
     // A child of an empty context is as good as none's.
-    const made = Context.make(root.rawChild({ buffers }), this, undefined, nodes);
-    root.dispose();
-    return made;
+    return Context.make(rawChild(this.root, parts), this, undefined, parts.buffers?.nodes);
   }
 
   /** A new node: an identity, not yet in any context. */
@@ -199,7 +209,8 @@ export class Device implements Disposable {
 
   /**
    * Compiles a program in index notation, for example `y[i] = 2 * x[i]`, which runs on every driver. Nodes that are
-   * neither given nor declared in the text are created. Rejects with {@link NotationError} where the text is wrong.
+   * neither given nor declared in the text are created; virtual nodes that it reads are those of `in`. Rejects with
+   * {@link NotationError} where the text is wrong.
    */
   async compile(name: string, program: string, spec?: ProgramSpec): Promise<Code>;
   /**
@@ -209,25 +220,28 @@ export class Device implements Disposable {
    */
   async compile(name: string, wgsl: string, spec: KernelSpec): Promise<Code>;
   async compile(name: string, text: string, spec: ProgramSpec | KernelSpec = {}): Promise<Code> {
-    const raw = this.#live();
+    this.life.check();
     const declared = isKernel(spec) ? declareKernel(name, text, spec) : declareProgram(name, text, spec);
-    const [code] = await this.#compile(raw, [declared], spec.signal);
+    const [code] = await this.#compile(`compile "${name}"`, [declared], spec);
     return code as Code;
   }
 
   /**
    * Compiles many programs and kernels concurrently, each distinct text once: see {@link compile}. The codes come in the
-   * order given. Rejects with the first error in that order.
+   * order given. All are compiled in the same context: what one of them leaves, the others do not know. Rejects with the
+   * first error in that order.
    */
-  async compileBatch(sources: readonly (Program | Kernel)[], { signal }: { signal?: AbortSignal } = {}): Promise<Code[]> {
-    const raw = this.#live();
+  async compileBatch(sources: readonly (Program | Kernel)[], options: CompileOptions = {}): Promise<Code[]> {
+    this.life.check();
     checkList("compileBatch: the programs and kernels", sources);
-    return this.#compile(raw, sources.map(declaredOf), signal);
+    return this.#compile("compileBatch", sources.map(declaredOf), options);
   }
 
-  async #compile(raw: RawDevice, declared: readonly Declared[], signal?: AbortSignal): Promise<Code[]> {
+  async #compile(verb: string, declared: readonly Declared[], { in: given, signal }: CompileOptions): Promise<Code[]> {
+    const known = given === undefined ? this.root : optimizeCtxOf(verb, given).rawFor(verb, this);
+    const raws = declared.map(({ raw }) => raw);
     const discard = (late: RawCode[]): void => late.forEach((code) => code.free());
-    const codes = await callAsync(() => raw.compileBatch(declared.map(({ raw }) => raw)), signal, discard);
+    const codes = await callAsync(() => this.raw.compileBatch(raws, known), signal, discard);
     return codes.map((code, index) => Code.make(code, declared[index] as Declared, this));
   }
 
@@ -387,6 +401,14 @@ function isKernel(spec: ProgramSpec | KernelSpec): spec is KernelSpec {
   return "tensors" in Object(spec);
 }
 
+/** What is known there of virtual nodes. */
+function optimizeCtxOf(verb: string, given: CompileIn): OptimizeCtx {
+  if (given instanceof OptimizeCtx) return given;
+  if (given instanceof Context || given instanceof Code) return given.optimizeCtx;
+  const message = `${verb}: \`in\` must be a Context, Code or OptimizeCtx: got ${describe(given)}; pass the context to link into`;
+  throw new WgslabError("unsupported", message);
+}
+
 /** What is compiled of one item of a batch. */
 function declaredOf(source: Program | Kernel, index: number): Declared {
   const what = `compileBatch: item ${index}`;
@@ -395,6 +417,9 @@ function declaredOf(source: Program | Kernel, index: number): Declared {
   if (isProgram === "wgsl" in source) {
     const message = `${what} must have either a program or wgsl, and has ${isProgram ? "both" : "neither"}; pass one text`;
     throw new WgslabError("unsupported", message);
+  }
+  if (Object(source.spec).in !== undefined) {
+    throw new WgslabError("unsupported", `${what} has an \`in\` of its own; pass one for all: compileBatch(list, { in })`);
   }
   return isProgram
     ? declareProgram(source.name, source.program, source.spec)

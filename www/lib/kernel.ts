@@ -4,6 +4,7 @@ import type { DType } from "./arrays.ts";
 import { checkList, checkObject, checkText } from "./checks.ts";
 import { KernelError, WgslabError } from "./errors.ts";
 import { type TensorNode, checkNode } from "./node.ts";
+import type { CompileIn } from "./optimize-ctx.ts";
 import type { RawSource } from "./skin.ts";
 
 /** How a kernel uses a tensor, and so which accessors it gets. */
@@ -33,6 +34,8 @@ export interface KernelSpec {
   statics?: readonly string[];
   /** Workgroups along x, y and z; y and z are 1 if left out. */
   grid: readonly [x: number, y?: number, z?: number];
+  /** As for a program. It changes nothing: kernels of WGSL cannot have virtual nodes. */
+  in?: CompileIn;
   /** Rejects with the signal's reason when it fires. */
   signal?: AbortSignal;
 }
@@ -43,8 +46,8 @@ export interface Kernel {
   name: string;
   /** The WGSL text. */
   wgsl: string;
-  /** What it declares. The signal of a batch is its own. */
-  spec: Omit<KernelSpec, "signal">;
+  /** What it declares. The signal of a batch is its own, and so is what it is compiled in. */
+  spec: Omit<KernelSpec, "signal" | "in">;
 }
 
 /** A tensor of a kernel or program, under its name. */

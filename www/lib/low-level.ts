@@ -5,23 +5,20 @@
 //   import * as backend from "wgslab/low-level";
 
 import type { DType } from "./arrays.ts";
-import { checkIs, checkPool, checkWholeNumber } from "./checks.ts";
-import { Context, type RawBuffers } from "./context.ts";
+import type { RawBuffers } from "./by-hand.ts";
+import { checkIs, checkObject, checkPool, checkWholeNumber } from "./checks.ts";
+import { Code } from "./code.ts";
+import { Context } from "./context.ts";
 import { Device, type DriverOptions, type GpuDeviceLike, type OpenOptions, globalDebugInfo } from "./device.ts";
-import { WgslabError } from "./errors.ts";
 import { DeviceEvent } from "./event.ts";
 import type { AdapterInfo, BufferLoc, DebugInfo, DeviceLimits, RunnerStats, StaticProperties } from "./info.ts";
+import type { Kernel, KernelSpec } from "./kernel.ts";
 import { type MemoryMode, TensorNode, checkNode } from "./node.ts";
+import { OptimizeCtx } from "./optimize-ctx.ts";
+import type { Program, ProgramSpec } from "./program.ts";
 import { type RawDevice, call } from "./skin.ts";
 
-/**
- * The computations of virtual nodes that later compilations may inline. Here there is one, empty: programs that compute the virtual
- * nodes of earlier ones are compiled in Rust only (`compile_in`), and `size` does not count what such a context holds.
- */
-export interface OptimizeCtx {
-  /** How many computations it holds. */
-  readonly size: number;
-}
+export type { OptimizeCtx };
 
 /** The nodes of a context with their locations: a Map, or a list of pairs. */
 export type CtxBuffers = Iterable<readonly [node: TensorNode<DType>, loc: BufferLoc]>;
@@ -68,8 +65,6 @@ export interface Runner {
   readonly stats: RunnerStats;
 }
 
-const EMPTY: OptimizeCtx = Object.freeze({ size: 0 });
-
 /** The driver's name: `gpu` or `host`. */
 export function name(device: Device): "gpu" | "host" {
   return checked(device).driver;
@@ -82,7 +77,7 @@ export function freesExplicitly(device: Device): boolean {
 
 /** The empty optimization context. */
 export function emptyOptimizeCtx(): OptimizeCtx {
-  return EMPTY;
+  return OptimizeCtx.EMPTY;
 }
 
 /**
@@ -186,8 +181,11 @@ export function makeContext(
   device: Device,
   { ctxBuffers, optimizeCtx }: { ctxBuffers?: CtxBuffers; optimizeCtx?: OptimizeCtx } = {},
 ): Context {
-  checkOptimizeCtx(optimizeCtx);
-  return checked(device).contextWith(rawBuffers(ctxBuffers ?? []));
+  const verb = "makeContext";
+  return checked(device).contextWith({
+    buffers: rawBuffers(ctxBuffers ?? []),
+    ...(optimizeCtx !== undefined && { knows: checkedKnown(verb, optimizeCtx).rawFor(verb, device) }),
+  });
 }
 
 /**
@@ -202,12 +200,55 @@ export function makeChild(
     mergeBufferNode,
   }: { ctxBuffers?: CtxBuffers; optimizeCtx?: OptimizeCtx; mergeBufferNode?: TensorNode<DType> | null } = {},
 ): Context {
-  checkOptimizeCtx(optimizeCtx);
+  const verb = "makeChild";
+  const { device } = checkedContext(parent);
   if (mergeBufferNode) checkNode("makeChild: the merge buffer's node", mergeBufferNode);
-  return checkedContext(parent).childWith({
+  return parent.childWith({
     ...(ctxBuffers && { buffers: rawBuffers(ctxBuffers) }),
+    ...(optimizeCtx !== undefined && { knows: checkedKnown(verb, optimizeCtx).rawFor(verb, device) }),
     ...(mergeBufferNode !== undefined && { mergeBufferNode }),
   });
+}
+
+/**
+ * Compiles a program that may read the virtual nodes whose computations `optimizeCtx` has, or a kernel, to which they are nothing:
+ * see `device.compile`.
+ */
+export async function compile(
+  device: Device,
+  optimizeCtx: OptimizeCtx,
+  name: string,
+  program: string,
+  spec?: Omit<ProgramSpec, "in">,
+): Promise<Code>;
+export async function compile(
+  device: Device,
+  optimizeCtx: OptimizeCtx,
+  name: string,
+  wgsl: string,
+  spec: Omit<KernelSpec, "in">,
+): Promise<Code>;
+export async function compile(
+  device: Device,
+  optimizeCtx: OptimizeCtx,
+  name: string,
+  text: string,
+  spec: Omit<ProgramSpec | KernelSpec, "in"> = {},
+): Promise<Code> {
+  const known = checkedKnown("compile", optimizeCtx);
+  checkObject(`compile "${name}": the options`, spec, "pass { nodes, outputs } for a program, { tensors, grid } for WGSL");
+  return checked(device).compile(name, text, { ...spec, in: known });
+}
+
+/** Compiles many programs and kernels concurrently: see {@link compile} and `device.compileBatch`. */
+export async function compileBatch(
+  device: Device,
+  optimizeCtx: OptimizeCtx,
+  sources: readonly (Program | Kernel)[],
+  options: { signal?: AbortSignal } = {},
+): Promise<Code[]> {
+  const known = checkedKnown("compileBatch", optimizeCtx);
+  return checked(device).compileBatch(sources, { ...options, in: known });
 }
 
 /** The driver's own view of a device. */
@@ -290,10 +331,9 @@ export function finalized(context: Context): boolean {
   return checkedContext(context).isDisposed;
 }
 
-/** The optimization context of a context: the empty one, see {@link OptimizeCtx}. */
-export function optimizeCtx(context: Context): OptimizeCtx {
-  checkedContext(context);
-  return EMPTY;
+/** The computations of virtual nodes that programs behind a context may read, or behind a code that is to be linked. */
+export function optimizeCtx(of: Context | Code): OptimizeCtx {
+  return of instanceof Code ? of.optimizeCtx : checkedContext(of).optimizeCtx;
 }
 
 /** The node that the merge buffer will hold when the work through a context is done; undefined for none. */
@@ -301,14 +341,27 @@ export function mergeBufferNode(context: Context): TensorNode | undefined {
   return checkedContext(context).mergeBufferNode;
 }
 
-/** A device, context, node or event in words, on one line. */
-export function describe(value: Device | Context | TensorNode<DType> | DeviceEvent): string {
+/** What a value of this signature is, in words, on one line. */
+export function describe(
+  value: Device | Context | TensorNode<DType> | DeviceEvent | OptimizeCtx | Dev | Runner,
+): string {
   if (value instanceof Device) return `Device(${value.name}, ${value.adapter.name})`;
   if (value instanceof TensorNode) return `${value}: ${value.dtype}[${value.shape.join(", ")}]`;
   if (value instanceof DeviceEvent) return `Event(${value.seq}, ${value.isDone ? "done" : "pending"})`;
+  if (value instanceof OptimizeCtx) return `OptimizeCtx([${value.nodes.join(", ")}])`;
+  if (isDev(value)) return `Dev(${value.driver}, ${value.adapter.name})`;
+  if (isRunner(value)) return `Runner(${value.isIdle ? "idle" : "busy"}, ${describe(value.lastEvent)})`;
   if (checkedContext(value).isDisposed) return `finalized Context(${value.device.name})`;
   const places = value.entries().map(([node, { poolId, offset }]) => `${node}@p${poolId}+${offset}`);
   return `Context(${value.device.name}, [${places.join(", ")}])`;
+}
+
+function isDev(value: object): value is Dev {
+  return "adapter" in Object(value);
+}
+
+function isRunner(value: object): value is Runner {
+  return "lastEvent" in Object(value);
 }
 
 function checked(value: Device): Device {
@@ -354,7 +407,7 @@ function checkLoc(what: string, loc: BufferLoc): void {
   checkWholeNumber(`${what}: the offset, in bytes,`, loc.offset);
 }
 
-function checkOptimizeCtx(given: OptimizeCtx | undefined): void {
-  if (given === undefined || given === EMPTY) return;
-  throw new WgslabError("unsupported", "an optimization context must come from emptyOptimizeCtx or optimizeCtx");
+function checkedKnown(verb: string, value: OptimizeCtx): OptimizeCtx {
+  checkIs(`${verb}: the optimization context`, value, OptimizeCtx, "pass optimizeCtx(context) or emptyOptimizeCtx()");
+  return value;
 }

@@ -5,6 +5,7 @@ import { checkList, checkObject, checkText } from "./checks.ts";
 import { WgslabError } from "./errors.ts";
 import type { Declared } from "./kernel.ts";
 import { type TensorNode, checkNode } from "./node.ts";
+import type { CompileIn } from "./optimize-ctx.ts";
 
 /** What a program works on, and what it leaves. */
 export interface ProgramSpec {
@@ -18,6 +19,8 @@ export interface ProgramSpec {
    * is `context.deviceToDevice` with `into: "merge-buffer"`; link behind that copy.
    */
   merged?: Readonly<Record<string, TensorNode<DType>>>;
+  /** The context that the program is to be linked into, or a code that is to be linked before: it may read their virtual nodes. */
+  in?: CompileIn;
   /** Names of nodes that contexts have after linking; if left out, those that are created and that no later statement reads. */
   outputs?: readonly string[];
   /** Rejects with the signal's reason when it fires. */
@@ -30,11 +33,11 @@ export interface Program {
   name: string;
   /** The text in index notation. */
   program: string;
-  /** What it works on. The signal of a batch is its own. */
-  spec?: Omit<ProgramSpec, "signal">;
+  /** What it works on. The signal of a batch is its own, and so is what it is compiled in. */
+  spec?: Omit<ProgramSpec, "signal" | "in">;
 }
 
-const OPTIONS: readonly string[] = ["nodes", "merged", "outputs", "signal"];
+const OPTIONS: readonly string[] = ["nodes", "merged", "outputs", "in", "signal"];
 
 /** A program, once its parts have the types that the wasm module takes. */
 export function declareProgram(name: string, text: string, spec: Omit<ProgramSpec, "signal"> = {}): Declared {
@@ -44,7 +47,7 @@ export function declareProgram(name: string, text: string, spec: Omit<ProgramSpe
   const strange = Object.keys(spec).find((key) => !OPTIONS.includes(key));
   if (strange !== undefined) {
     const message =
-      `compile "${name}": a program has no option "${strange}", but nodes, merged, outputs and signal; ` +
+      `compile "${name}": a program has no option "${strange}", but nodes, merged, outputs, in and signal; ` +
       "for a WGSL kernel pass its tensors and its grid";
     throw new WgslabError("unsupported", message);
   }

@@ -51,7 +51,9 @@ export interface RawDevice {
   eventIsDone(seq: number): boolean;
   eventWait(seq: number): Promise<void>;
   context(): RawContext;
-  compileBatch(sources: RawSource[]): Promise<RawCode[]>;
+  compileBatch(sources: RawSource[], known: RawContext): Promise<RawCode[]>;
+  /** A context without nodes that knows the virtual nodes which a code leaves. */
+  contextOf(code: RawCode): RawContext;
   trim(): number;
   /** Bytes moved, bytes given back. */
   compact(): Float64Array;
@@ -112,11 +114,13 @@ export interface RawContext {
   bring(node: RawNode, into: 0 | 1, source: RawContext): Promise<number>;
   bring(node: RawNode, into: 2, source: RawContext): Promise<RawContext>;
   mergeBufferNode(): RawNode | undefined;
+  virtualNodes(): RawNode[];
   /** Takes `merge`, the handle, for itself. */
   child(
     nodes: RawNode[] | undefined,
     pools: Uint32Array,
     offsets: Float64Array,
+    knows: RawContext,
     setsMerge: boolean,
     merge?: RawNode,
   ): RawContext;
