@@ -79,9 +79,9 @@ impl FromStr for DType {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         DType::ALL.into_iter().find(|dtype| dtype.name() == text).ok_or_else(|| {
-            Error::new(
+            Error::say(
                 ErrorKind::DTypeMismatch,
-                format!("unknown dtype \"{text}\"; use one of f32, f16, bf16, i32, u32, i8, u8, bool"),
+                format_args!("unknown dtype \"{text}\"; use one of f32, f16, bf16, i32, u32, i8, u8, bool"),
             )
         })
     }

@@ -113,12 +113,12 @@ pub struct Error {
     inner: Arc<Inner>,
 }
 
-#[derive(Clone)]
 struct Inner {
     kind: ErrorKind,
     message: Cow<'static, str>,
-    context: Vec<String>,
     diagnostics: Vec<Diagnostic>,
+    /// What went wrong one level further in; then the diagnostics are there.
+    cause: Option<Error>,
 }
 
 impl Error {
@@ -133,21 +133,32 @@ impl Error {
         message: impl Into<Cow<'static, str>>,
         diagnostics: Vec<Diagnostic>,
     ) -> Self {
-        let message = message.into();
-        Self { inner: Arc::new(Inner { kind, message, context: Vec::new(), diagnostics }) }
+        Self::make(Inner { kind, message: message.into(), diagnostics, cause: None })
+    }
+
+    /// As [`Error::new`], for a message with numbers in it.
+    pub(crate) fn say(kind: ErrorKind, message: fmt::Arguments<'_>) -> Self {
+        Self::make(Inner { kind, message: fmt::format(message).into(), diagnostics: Vec::new(), cause: None })
+    }
+
+    fn make(inner: Inner) -> Self {
+        Self { inner: Arc::new(inner) }
     }
 
     /// A broken invariant of this crate.
     pub(crate) fn bug(message: impl fmt::Display) -> Self {
-        Self::new(ErrorKind::Bug, format!("bug: {message}; please report it"))
+        Self::say(ErrorKind::Bug, format_args!("bug: {message}; please report it"))
     }
 
     /// The same error, said from one level further out: `link "step": …`.
     #[must_use]
     pub fn context(self, outer: impl fmt::Display) -> Self {
-        let mut inner = Inner::clone(&self.inner);
-        inner.context.push(outer.to_string());
-        Self { inner: Arc::new(inner) }
+        self.within(format_args!("{outer}"))
+    }
+
+    fn within(self, outer: fmt::Arguments<'_>) -> Self {
+        let (kind, message) = (self.kind(), fmt::format(outer).into());
+        Self::make(Inner { kind, message, diagnostics: Vec::new(), cause: Some(self) })
     }
 
     /// What went wrong, in the terms that a program can act on.
@@ -157,7 +168,7 @@ impl Error {
 
     /// Places in the author's text, in order; empty for errors that are not about a text.
     pub fn diagnostics(&self) -> &[Diagnostic] {
-        &self.inner.diagnostics
+        self.inner.cause.as_ref().map_or(self.inner.diagnostics.as_slice(), Error::diagnostics)
     }
 
     /// Whether the same call can succeed later, after freeing memory or waiting.
@@ -173,10 +184,10 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for outer in self.inner.context.iter().rev() {
-            write!(f, "{outer}: ")?;
-        }
         f.write_str(&self.inner.message)?;
+        if let Some(cause) = &self.inner.cause {
+            return write!(f, ": {cause}");
+        }
         for diagnostic in &self.inner.diagnostics {
             write!(f, "\n{diagnostic}")?;
         }

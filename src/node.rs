@@ -62,8 +62,8 @@ impl FromStr for MemoryMode {
 
     fn from_str(text: &str) -> Result<Self> {
         MemoryMode::ALL.into_iter().find(|mode| mode.name() == text).ok_or_else(|| {
-            let message = format!("unknown memory mode \"{text}\"; use on_device, constant, local or virtual");
-            Error::new(ErrorKind::Unsupported, message)
+            let message = format_args!("unknown memory mode \"{text}\"; use on_device, constant, local or virtual");
+            Error::say(ErrorKind::Unsupported, message)
         })
     }
 }
@@ -168,19 +168,19 @@ impl TensorNode {
     /// `Unsupported` where another mode was decided, or for a view, which is kept as its base is.
     pub fn refine_mode(&self, mode: MemoryMode) -> Result<()> {
         if let Some((base, _)) = self.base() {
-            let message = format!("view {self} is kept as node {base} is; refine that");
-            return Err(Error::new(ErrorKind::Unsupported, message));
+            let message = format_args!("view {self} is kept as node {base} is; refine that");
+            return Err(Error::say(ErrorKind::Unsupported, message));
         }
         let decided = self.inner.mode.compare_exchange(UNDECIDED, mode as u8, Ordering::AcqRel, Ordering::Acquire);
         match decided {
             Ok(_) => Ok(()),
             Err(known) if known == mode as u8 => Ok(()),
             Err(_) => {
-                let message = format!(
+                let message = format_args!(
                     "node {self} is {} already, so it cannot become {mode}; refine it before it is placed, or make another",
                     self.mode()
                 );
-                Err(Error::new(ErrorKind::Unsupported, message))
+                Err(Error::say(ErrorKind::Unsupported, message))
             }
         }
     }

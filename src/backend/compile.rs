@@ -211,8 +211,8 @@ impl<D: Driver> Code<D> {
         let names = &self.inner.parts.names;
         names.iter().find(|(known, _)| known == name).map(|(_, node)| node).ok_or_else(|| {
             let names: Vec<_> = names.iter().map(|(name, _)| name.as_str()).collect();
-            let message = format!("code \"{}\" has no tensor \"{name}\"; it has {}", self.name(), names.join(", "));
-            Error::new(ErrorKind::UnknownNode, message)
+            let message = format_args!("code \"{}\" has no tensor \"{name}\"; it has {}", self.name(), names.join(", "));
+            Error::say(ErrorKind::UnknownNode, message)
         })
     }
 

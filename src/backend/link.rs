@@ -46,8 +46,8 @@ impl<D: Driver> Context<D> {
         if code.device_id() == self.device().device_id() {
             return Ok(());
         }
-        let message = format!("it was compiled for another device than {}; compile it there", self.device().name());
-        Err(Error::new(ErrorKind::KernelInterface, message))
+        let message = format_args!("it was compiled for another device than {}; compile it there", self.device().name());
+        Err(Error::say(ErrorKind::KernelInterface, message))
     }
 }
 

@@ -276,27 +276,27 @@ impl CodeNodes {
 }
 
 fn written_constant(tensor: &KernelTensor, access: Access) -> Error {
-    let message = format!(
+    let message = format_args!(
         "the kernel declares {} as {access}, but it is a constant; declare it read, or make the node OnDevice",
         tensor.node
     );
-    Error::new(ErrorKind::KernelInterface, message)
+    Error::say(ErrorKind::KernelInterface, message)
 }
 
 fn virtual_tensor(tensor: &KernelTensor) -> Error {
-    let message = format!(
+    let message = format_args!(
         "tensor \"{}\": node {} is virtual: it has no bytes; make it on_device or local for a raw kernel",
         tensor.name, tensor.node
     );
-    Error::new(ErrorKind::KernelInterface, message)
+    Error::say(ErrorKind::KernelInterface, message)
 }
 
 fn local_view(tensor: &KernelTensor) -> Error {
-    let message = format!(
+    let message = format_args!(
         "tensor \"{}\": {} is a view of a local node, which no context has; declare the node itself",
         tensor.name, tensor.node
     );
-    Error::new(ErrorKind::KernelInterface, message)
+    Error::say(ErrorKind::KernelInterface, message)
 }
 
 fn not_there(tensor: &KernelTensor) -> Error {

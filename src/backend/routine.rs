@@ -299,16 +299,16 @@ impl<D: Driver> Routine<D> {
 fn static_error(name: &str, wanted: &[String], what: &str) -> Error {
     let wants =
         if wanted.is_empty() { "it has no statics".to_owned() } else { format!("it wants {}", wanted.join(", ")) };
-    Error::new(ErrorKind::KernelInterface, format!("run \"{name}\": {what}; {wants}"))
+    Error::say(ErrorKind::KernelInterface, format_args!("run \"{name}\": {what}; {wants}"))
 }
 
 fn must_wait(deps: &[(RoutineId, String)]) -> Error {
     let missing: Vec<_> = deps.iter().map(|(id, name)| format!("{id}\"{name}\"")).collect();
-    let message = format!(
+    let message = format_args!(
         "{} must run first: it was linked before and touches the same nodes; run it, or drop it",
         missing.join(" and ")
     );
-    Error::new(ErrorKind::NotRun, message)
+    Error::say(ErrorKind::NotRun, message)
 }
 
 impl<D: Driver> Clone for Routine<D> {

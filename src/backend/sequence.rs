@@ -32,14 +32,14 @@ impl<D: Driver> Sequence<D> {
         };
         let device = first.context().device();
         if let Some((other, _)) = steps.iter().find(|(routine, _)| routine.context().device() != device) {
-            let message = format!(
+            let message = format_args!(
                 "a sequence runs on one device, but \"{}\" is on {} and \"{}\" on {}",
                 first.name(),
                 device.name(),
                 other.name(),
                 other.context().device().name()
             );
-            return Err(Error::new(ErrorKind::KernelInterface, message));
+            return Err(Error::say(ErrorKind::KernelInterface, message));
         }
         Ok(Self { steps })
     }

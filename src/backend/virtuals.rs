@@ -54,11 +54,11 @@ impl LinkedVirtuals {
         for (node, how) in &code.uses {
             let left = known.get(node).filter(|left| Arc::ptr_eq(&left.computation, how));
             let left = left.filter(|left| left.is_at(context.device().device_id().0, &locs(context, how))).ok_or_else(|| {
-                let message = format!(
+                let message = format_args!(
                     "node {node} is virtual, and no routine of this line of contexts leaves it as it was compiled in; link \
                      that one first, and compile with the context's optimize_ctx"
                 );
-                Error::new(ErrorKind::UnknownNode, message)
+                Error::say(ErrorKind::UnknownNode, message)
             })?;
             uses.push(left.clone());
         }
@@ -103,6 +103,6 @@ impl LinkedVirtuals {
 
 fn must_run(left: &Virtual, what: &str, routine: &str) -> Error {
     let node = &left.node;
-    let message = format!("node {node} is virtual, and what {what}; run \"{routine}\" now, or make the node on_device");
-    Error::new(ErrorKind::NotRun, message)
+    let message = format_args!("node {node} is virtual, and what {what}; run \"{routine}\" now, or make the node on_device");
+    Error::say(ErrorKind::NotRun, message)
 }

@@ -22,12 +22,12 @@ impl<D: Driver> Context<D> {
         let mut held = Vec::with_capacity(views.len());
         for &view in views {
             let Some((base, start)) = view.base() else {
-                let message = format!("node {view} is no view; make it with TensorNode::view, or upload it");
-                return Err(Error::new(ErrorKind::ShapeMismatch, message));
+                let message = format_args!("node {view} is no view; make it with TensorNode::view, or upload it");
+                return Err(Error::say(ErrorKind::ShapeMismatch, message));
             };
             if let Some(loc) = self.loc(view) {
-                let message = format!("node {view} is in the context already, at {loc}");
-                return Err(Error::new(ErrorKind::DuplicateNode, message));
+                let message = format_args!("node {view} is in the context already, at {loc}");
+                return Err(Error::say(ErrorKind::DuplicateNode, message));
             }
             // A view of a view may come right behind it.
             let (pool_id, offset) = match layout.get(base.id()) {
@@ -35,16 +35,16 @@ impl<D: Driver> Context<D> {
                 None => self.require(base).map(|loc| (loc.pool_id, loc.offset))?,
             };
             if start.checked_add(view.element_len()).is_none_or(|end| end > base.element_len()) {
-                let message = format!(
+                let message = format_args!(
                     "view {view} has elements {start} to {} of node {base}, which has {}; shorten the view",
                     start.saturating_add(view.element_len()),
                     base.element_len()
                 );
-                return Err(Error::new(ErrorKind::ShapeMismatch, message));
+                return Err(Error::say(ErrorKind::ShapeMismatch, message));
             }
             let offset = offset + start * view.dtype().size_bytes();
             if !layout.insert(Resident { node: view.clone(), segment: held.len() as u32, offset }) {
-                return Err(Error::new(ErrorKind::DuplicateNode, format!("node {view} is named twice; name it once")));
+                return Err(Error::say(ErrorKind::DuplicateNode, format_args!("node {view} is named twice; name it once")));
             }
             held.push(pool_id);
         }

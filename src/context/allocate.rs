@@ -100,12 +100,12 @@ fn check_kept(node: &TensorNode) -> Result<()> {
         MemoryMode::Local => "exists only while the routines of one link run",
         MemoryMode::Virtual => "is computed where it is used, and has no bytes",
     };
-    let message = format!("node {node} is {}: it {why}; make it on_device to keep it in a context", node.mode());
-    Err(Error::new(ErrorKind::Unsupported, message))
+    let message = format_args!("node {node} is {}: it {why}; make it on_device to keep it in a context", node.mode());
+    Err(Error::say(ErrorKind::Unsupported, message))
 }
 
 fn named_twice(node: &TensorNode) -> Error {
-    Error::new(ErrorKind::DuplicateNode, format!("node {node} is named twice; name it once"))
+    Error::say(ErrorKind::DuplicateNode, format_args!("node {node} is named twice; name it once"))
 }
 
 impl<D: Driver> Context<D> {
@@ -118,8 +118,8 @@ impl<D: Driver> Context<D> {
         nodes.iter().try_for_each(|node| check_kept(node))?;
         let present = nodes.iter().find_map(|node| self.ctx_buffers().get(node).map(|loc| (node, loc)));
         if let Some((node, loc)) = present {
-            let message = format!("node {node} is in the context already, at {loc}; write to it with from_host");
-            return Err(Error::new(ErrorKind::DuplicateNode, message));
+            let message = format_args!("node {node} is in the context already, at {loc}; write to it with from_host");
+            return Err(Error::say(ErrorKind::DuplicateNode, message));
         }
         let delta = self.plan(nodes, &[])?;
         self.extend_by(self.child(), &delta, zeroed)

@@ -166,8 +166,8 @@ impl<D: Driver> Context<D> {
         if !self.is_finalized() {
             return Ok(());
         }
-        let message = format!("a context of {} was finalized; make another from its parent", self.device().name());
-        Err(Error::new(ErrorKind::Disposed, message))
+        let message = format_args!("a context of {} was finalized; make another from its parent", self.device().name());
+        Err(Error::say(ErrorKind::Disposed, message))
     }
 
     /// Where a node is, or an error that names it.
@@ -181,14 +181,14 @@ impl<D: Driver> Context<D> {
 pub(crate) fn locate(buffers: &CtxBuffers, node: &TensorNode) -> Result<BufferLoc> {
     buffers.get(node).ok_or_else(|| {
         if node.mode() == MemoryMode::Local {
-            let message = format!("node {node} is local: only the routines of its batch see it; make it on_device");
-            return Error::new(ErrorKind::UnknownNode, message);
+            let message = format_args!("node {node} is local: only the routines of its batch see it; make it on_device");
+            return Error::say(ErrorKind::UnknownNode, message);
         }
-        let message = format!(
+        let message = format_args!(
             "node {node} is not in the context, which has {} nodes; upload it or link a routine that creates it",
             buffers.len()
         );
-        Error::new(ErrorKind::UnknownNode, message)
+        Error::say(ErrorKind::UnknownNode, message)
     })
 }
 

@@ -37,11 +37,11 @@ impl<D: Driver> Device<D> {
         if self.record().merge_tenancy == tenancy {
             return Ok(());
         }
-        let message = format!(
+        let message = format_args!(
             "the merge buffer of {} was used by somebody else while node {node} was on its way there; copy it again",
             self.name()
         );
-        Err(Error::new(ErrorKind::MergeMismatch, message))
+        Err(Error::say(ErrorKind::MergeMismatch, message))
     }
 
     /// Refuses to merge a node that is not the tenant.
@@ -57,9 +57,9 @@ impl<D: Driver> Device<D> {
 /// The error of a merge buffer that holds something else.
 pub(crate) fn merge_mismatch(device: &str, wanted: &TensorNode, held: Option<&TensorNode>) -> Error {
     let holds = held.map_or_else(|| "nothing".to_owned(), |node| format!("node {node}"));
-    let message = format!(
+    let message = format_args!(
         "the merge buffer of {device} holds {holds}, but node {wanted} is to be merged; copy it there first, and link \
          behind that copy"
     );
-    Error::new(ErrorKind::MergeMismatch, message)
+    Error::say(ErrorKind::MergeMismatch, message)
 }

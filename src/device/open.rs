@@ -71,8 +71,8 @@ pub fn host_num_devices() -> usize {
 /// `NoAdapter` for another ordinal than 0.
 pub fn host_device(ordinal: u32) -> Result<Device<Host>> {
     if ordinal != 0 {
-        let message = format!("the host driver has one device, of ordinal 0, not {ordinal}; use 0");
-        return Err(Error::new(ErrorKind::NoAdapter, message));
+        let message = format_args!("the host driver has one device, of ordinal 0, not {ordinal}; use 0");
+        return Err(Error::say(ErrorKind::NoAdapter, message));
     }
     find(ordinal).map_or_else(|| open_host(host::OpenOptions::default()).map(share), Ok)
 }

@@ -88,10 +88,10 @@ impl<D: Driver> Drop for PrivatePool<D> {
 
 /// The size of a slab, rounded up: the same on every driver, so that the same ranges are inside everywhere.
 fn checked_size(pool_id: PoolId, size_bytes: u64) -> Result<u64> {
-    let refused = |what: &str| Error::new(ErrorKind::LimitExceeded, format!("pool {pool_id}: {what}"));
+    let refused = |what: &str| Error::say(ErrorKind::LimitExceeded, format_args!("pool {pool_id}: {what}"));
     if pool_id >= PoolId::FIRST_PRIVATE {
-        let message = format!("pool id {}: pool ids end before {}; use another", pool_id.0, PoolId::FIRST_PRIVATE.0);
-        return Err(Error::new(ErrorKind::LimitExceeded, message));
+        let message = format_args!("pool id {}: pool ids end before {}; use another", pool_id.0, PoolId::FIRST_PRIVATE.0);
+        return Err(Error::say(ErrorKind::LimitExceeded, message));
     }
     padded_bytes(size_bytes, ALIGNMENT_BYTES)
         .ok_or_else(|| refused(&format!("{size_bytes} bytes are more than any device has; ask for less")))

@@ -77,7 +77,7 @@ impl Block {
     pub fn new(node: &TensorNode, spans: &[Span]) -> Result<Self> {
         let shape = node.shape();
         let refuse = |what: String| {
-            Err(Error::new(ErrorKind::ShapeMismatch, format!("a block of node {node} of shape {shape:?} {what}")))
+            Err(Error::say(ErrorKind::ShapeMismatch, format_args!("a block of node {node} of shape {shape:?} {what}")))
         };
         if spans.len() != shape.len() {
             return refuse(format!("needs {} spans, one per axis, not {}", shape.len(), spans.len()));
@@ -122,12 +122,12 @@ impl Block {
         if self.shape == node.shape() {
             return Ok(());
         }
-        let message = format!(
+        let message = format_args!(
             "the block {self} was made for the shape {:?}, but node {node} has the shape {:?}; make one for it",
             self.shape,
             node.shape()
         );
-        Err(Error::new(ErrorKind::ShapeMismatch, message))
+        Err(Error::say(ErrorKind::ShapeMismatch, message))
     }
 
     /// Refuses a block of other extents.
@@ -135,12 +135,12 @@ impl Block {
         if self.extents() == other.extents() {
             return Ok(());
         }
-        let message = format!(
+        let message = format_args!(
             "the blocks {self} and {other} have the extents {:?} and {:?}; give blocks of the same extents",
             self.extents(),
             other.extents()
         );
-        Err(Error::new(ErrorKind::ShapeMismatch, message))
+        Err(Error::say(ErrorKind::ShapeMismatch, message))
     }
 
     /// Whether the two have an element in common, as blocks of one tensor.

@@ -59,9 +59,9 @@ pub(crate) fn check_range(loc: BufferLoc, len_bytes: u64, pool_size_bytes: u64) 
     if loc.offset.checked_add(len_bytes).is_some_and(|end| end <= pool_size_bytes) {
         return Ok(());
     }
-    Err(Error::new(
+    Err(Error::say(
         ErrorKind::ShapeMismatch,
-        format!(
+        format_args!(
             "{len_bytes} bytes at {loc} reach past the {pool_size_bytes} bytes of pool {}; shorten the range",
             loc.pool_id
         ),
@@ -70,14 +70,14 @@ pub(crate) fn check_range(loc: BufferLoc, len_bytes: u64, pool_size_bytes: u64) 
 
 /// The error for a pool that is not there.
 pub(crate) fn no_such_pool(pool_id: PoolId) -> Error {
-    Error::new(
+    Error::say(
         ErrorKind::Disposed,
-        format!("pool {pool_id} does not exist: its context was finalized, or it was never allocated"),
+        format_args!("pool {pool_id} does not exist: its context was finalized, or it was never allocated"),
     )
 }
 
 /// The error for an alignment that is no power of two, or absurd.
 pub(crate) fn bad_alignment(pool_id: PoolId, alignment: u64) -> Error {
-    let message = format!("pool {pool_id}: an alignment of {alignment} bytes is no usable power of two; use 256");
-    Error::new(ErrorKind::LimitExceeded, message)
+    let message = format_args!("pool {pool_id}: an alignment of {alignment} bytes is no usable power of two; use 256");
+    Error::say(ErrorKind::LimitExceeded, message)
 }

@@ -51,17 +51,17 @@ pub fn plan_segments(
 ) -> Result<SegmentPlan> {
     let PlanLimits { segment_cap_bytes: cap, alignment_bytes: alignment } = limits;
     if !alignment.is_power_of_two() {
-        return Err(Error::new(
+        return Err(Error::say(
             ErrorKind::LimitExceeded,
-            format!("an alignment of {alignment} bytes is not a power of two; use 256"),
+            format_args!("an alignment of {alignment} bytes is not a power of two; use 256"),
         ));
     }
     let mut plan = SegmentPlan::default();
     for (index, size_bytes) in sizes_bytes.into_iter().enumerate() {
         let size = padded_bytes(size_bytes, alignment).filter(|&size| size <= cap).ok_or_else(|| {
-            Error::new(
+            Error::say(
                 ErrorKind::LimitExceeded,
-                format!(
+                format_args!(
                     "node {} needs {size_bytes} bytes ({alignment}-byte aligned), over the {cap}-byte segment limit of \
                      the device; split the node or lower its precision",
                     name(index)

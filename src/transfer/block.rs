@@ -63,12 +63,12 @@ impl<D: Driver> Context<D> {
         let from = self.require(src)?;
         let to = self.require_writable(dst)?;
         if src.dtype() != dst.dtype() {
-            let message = format!(
+            let message = format_args!(
                 "a block of node {src} is {}, but node {dst} is {}; run a cast kernel, or make the nodes the same dtype",
                 src.dtype(),
                 dst.dtype()
             );
-            return Err(Error::new(ErrorKind::DTypeMismatch, message));
+            return Err(Error::say(ErrorKind::DTypeMismatch, message));
         }
         src_block.check_node(src)?;
         dst_block.check_node(dst)?;
@@ -85,14 +85,14 @@ impl<D: Driver> Context<D> {
         block.check_node(node)?;
         let element = node.dtype().size_bytes();
         if bytes.len_bytes() != block.element_len() * element {
-            let message = format!(
+            let message = format_args!(
                 "the block {block} of node {node} has {} elements ({} bytes), but the array has {} ({} bytes)",
                 block.element_len(),
                 block.element_len() * element,
                 bytes.len_bytes() / element,
                 bytes.len_bytes()
             );
-            return Err(Error::new(ErrorKind::ShapeMismatch, message));
+            return Err(Error::say(ErrorKind::ShapeMismatch, message));
         }
         let loc = loc.offset_by(block.first() * element);
         self.written(node, D::upload_strided(self.device().runner(), loc, &block.scatter(element), bytes))

@@ -20,8 +20,8 @@ fn check_dtype<T: Element>(node: &TensorNode) -> Result<()> {
         DType::Bool => "give u8, 0 or 1",
         _ => "convert the array, or declare the node with its dtype",
     };
-    let message = format!("node {node} is {}, but the array is {}; {remedy}", node.dtype(), T::DTYPE);
-    Err(Error::new(ErrorKind::DTypeMismatch, message))
+    let message = format_args!("node {node} is {}, but the array is {}; {remedy}", node.dtype(), T::DTYPE);
+    Err(Error::say(ErrorKind::DTypeMismatch, message))
 }
 
 /// Refuses an array that does not have as many bytes as the node.
@@ -29,9 +29,9 @@ pub(crate) fn check_len(node: &TensorNode, len_bytes: u64) -> Result<()> {
     if len_bytes == node.size_bytes() {
         return Ok(());
     }
-    Err(Error::new(
+    Err(Error::say(
         ErrorKind::ShapeMismatch,
-        format!(
+        format_args!(
             "node {node} of shape {:?} has {} elements ({} bytes), but the array has {} ({len_bytes} bytes)",
             node.shape(),
             node.element_len(),
@@ -46,9 +46,9 @@ pub(crate) fn check_range(node: &TensorNode, start_bytes: u64, len_bytes: u64) -
     if start_bytes.checked_add(len_bytes).is_some_and(|end| end <= node.size_bytes()) {
         return Ok(());
     }
-    Err(Error::new(
+    Err(Error::say(
         ErrorKind::ShapeMismatch,
-        format!(
+        format_args!(
             "bytes {start_bytes} to {} leave node {node}, which has {} bytes; shorten the range",
             start_bytes.saturating_add(len_bytes),
             node.size_bytes()

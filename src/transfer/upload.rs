@@ -105,8 +105,8 @@ impl<D: Driver> Context<D> {
     pub(crate) fn require_writable(&self, node: &TensorNode) -> Result<crate::slab::loc::BufferLoc> {
         let loc = self.require(node)?;
         if node.mode() == MemoryMode::Constant {
-            let message = format!("node {node} is a constant, initialised once; make it OnDevice to write to it");
-            return Err(Error::new(ErrorKind::Unsupported, message));
+            let message = format_args!("node {node} is a constant, initialised once; make it OnDevice to write to it");
+            return Err(Error::say(ErrorKind::Unsupported, message));
         }
         Ok(loc)
     }

@@ -65,9 +65,9 @@ impl FromStr for Access {
             .into_iter()
             .find(|access| access.name() == text)
             .ok_or_else(|| {
-                Error::new(
+                Error::say(
                     ErrorKind::KernelInterface,
-                    format!("unknown access \"{text}\"; use one of read, write, read_write, atomic"),
+                    format_args!("unknown access \"{text}\"; use one of read, write, read_write, atomic"),
                 )
             })
     }

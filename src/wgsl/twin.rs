@@ -90,7 +90,7 @@ impl<'a> TwinArgs<'a> {
     }
 
     fn error(&self, what: String) -> Error {
-        Error::new(ErrorKind::KernelInterface, format!("the host twin of \"{}\": {what}", self.spec.name))
+        Error::say(ErrorKind::KernelInterface, format_args!("the host twin of \"{}\": {what}", self.spec.name))
     }
 }
 

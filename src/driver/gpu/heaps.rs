@@ -160,9 +160,9 @@ impl<B> Heaps<B> {
     pub(super) fn new_heap_bytes(&self, size_bytes: u64, alignment: u64, freed_bytes: u64) -> Result<u64> {
         let needed = units_of(size_bytes, alignment) * ALIGNMENT_BYTES + 2 * GUARD_BYTES;
         if needed > self.cap_bytes {
-            return Err(Error::new(
+            return Err(Error::say(
                 ErrorKind::LimitExceeded,
-                format!(
+                format_args!(
                     "a slab of {size_bytes} bytes is over the {}-byte limit of the device's storage bindings; split it",
                     self.cap_bytes - 2 * GUARD_BYTES
                 ),
@@ -178,9 +178,9 @@ impl<B> Heaps<B> {
         let least = if made_to_measure { needed } else { rounded };
         let wanted = grown.next_multiple_of(ALIGNMENT_BYTES).max(least).min(self.cap_bytes);
         match self.budget_bytes {
-            Some(budget) if reserved + needed > budget => Err(Error::new(
+            Some(budget) if reserved + needed > budget => Err(Error::say(
                 ErrorKind::OutOfMemory,
-                format!(
+                format_args!(
                     "a slab of {size_bytes} bytes finds no room in the {reserved} bytes of the device's heaps, and a heap \
                      of {needed} more would exceed its budget of {budget}; finalize contexts, trim the device, or raise \
                      memory_budget_bytes"

@@ -117,12 +117,12 @@ async fn create(
 ) -> Result<wgpu::ComputePipeline> {
     let limit = dev.limits.workgroup_storage_bytes;
     if let Some(bytes) = platform::workgroup_bytes(text).filter(|&bytes| bytes > u64::from(limit)) {
-        let message = format!(
+        let message = format_args!(
             "the workgroup variables of kernel \"{}\" take {bytes} bytes, over the device's limit of {limit}; make them \
              smaller",
             spec.name
         );
-        return Err(Error::new(ErrorKind::PipelineRejected, message));
+        return Err(Error::say(ErrorKind::PipelineRejected, message));
     }
     let slot_bytes = param_slot_bytes(spec);
     platform::warm_pipeline(&dev.device, text, pattern, slot_bytes).await;
@@ -237,5 +237,5 @@ fn find_word(text: &str, word: &str) -> Option<usize> {
 
 fn rejected(spec: &KernelSpec, message: &str) -> Error {
     let said = one_line(message);
-    Error::new(ErrorKind::PipelineRejected, format!("the driver refused kernel \"{}\": {said}", spec.name))
+    Error::say(ErrorKind::PipelineRejected, format_args!("the driver refused kernel \"{}\": {said}", spec.name))
 }

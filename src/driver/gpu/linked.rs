@@ -158,8 +158,8 @@ impl GpuRunner {
         if let Some(index) = slots.table.misaligned {
             let (node, loc) = (&spec.tensors[index].node, slots.loc(index));
             let element = node.dtype().size_bytes();
-            let message = format!("{node} at {loc} does not start at a multiple of its {element}-byte elements");
-            return Err(Error::new(ErrorKind::ShapeMismatch, message));
+            let message = format_args!("{node} at {loc} does not start at a multiple of its {element}-byte elements");
+            return Err(Error::say(ErrorKind::ShapeMismatch, message));
         }
         Ok(Placed { generation: state.generation, plan, bases })
     }
@@ -256,9 +256,9 @@ impl GpuRunner {
 
 fn constant_written(kernel: &GpuKernel, index: usize) -> Error {
     let tensor = &kernel.spec.tensors[index];
-    let message = format!(
+    let message = format_args!(
         "the kernel declares {} as {}, but it is a constant; declare it read, or make the node OnDevice",
         tensor.node, tensor.access
     );
-    Error::new(ErrorKind::KernelInterface, message)
+    Error::say(ErrorKind::KernelInterface, message)
 }

@@ -55,11 +55,11 @@ impl GpuRunner {
         }
         let largest = self.dev.heap_cap_bytes - 2 * GUARD_BYTES;
         if size_bytes.saturating_add(alignment.saturating_sub(ALIGNMENT_BYTES)) > largest {
-            let message = format!(
+            let message = format_args!(
                 "pool {pool_id}: a slab of {size_bytes} bytes is over the {largest}-byte limit of the device's storage \
                  bindings; split it"
             );
-            return Err(Error::new(ErrorKind::LimitExceeded, message));
+            return Err(Error::say(ErrorKind::LimitExceeded, message));
         }
         self.free_pool_if_present(pool_id)?;
         let mut state = self.begin()?;

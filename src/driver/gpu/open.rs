@@ -81,8 +81,8 @@ impl fmt::Debug for GpuDev {
 pub(crate) async fn open(options: OpenOptions, is_borrowed: bool) -> Result<(GpuDev, GpuRunner)> {
     let segment_cap = options.segment_cap_bytes.map(|cap| cap / ALIGNMENT_BYTES * ALIGNMENT_BYTES);
     if segment_cap == Some(0) {
-        let message = format!("segment_cap_bytes must be at least {ALIGNMENT_BYTES}, the alignment of tensors");
-        return Err(Error::new(ErrorKind::LimitExceeded, message));
+        let message = format_args!("segment_cap_bytes must be at least {ALIGNMENT_BYTES}, the alignment of tensors");
+        return Err(Error::say(ErrorKind::LimitExceeded, message));
     }
     let adapter = request_adapter(&options).await?;
     let info = adapter.get_info();
@@ -99,8 +99,8 @@ pub(crate) async fn open(options: OpenOptions, is_borrowed: bool) -> Result<(Gpu
         ..wgpu::DeviceDescriptor::default()
     };
     let (device, queue) = adapter.request_device(&descriptor).await.map_err(|error| {
-        let message = format!("adapter \"{}\" refused to open a device: {}", info.name, one_line(&error.to_string()));
-        Error::new(ErrorKind::NoAdapter, message)
+        let message = format_args!("adapter \"{}\" refused to open a device: {}", info.name, one_line(&error.to_string()));
+        Error::say(ErrorKind::NoAdapter, message)
     })?;
     let dev = GpuDev { is_borrowed, ..describe(device, queue, &info, segment_cap, &options) };
     let progress = Arc::new(Progress::default());
@@ -141,11 +141,11 @@ async fn request_adapter(options: &OpenOptions) -> Result<wgpu::Adapter> {
     if let Some(ordinal) = options.ordinal {
         let mut adapters = instance.enumerate_adapters(wgpu::Backends::PRIMARY).await;
         if ordinal as usize >= adapters.len() {
-            let message = format!(
+            let message = format_args!(
                 "there is no GPU adapter of ordinal {ordinal}: the machine has {}; leave it out for the preferred one",
                 adapters.len()
             );
-            return Err(Error::new(ErrorKind::NoAdapter, message));
+            return Err(Error::say(ErrorKind::NoAdapter, message));
         }
         return Ok(adapters.swap_remove(ordinal as usize));
     }
@@ -231,7 +231,7 @@ fn watch_errors(device: &wgpu::Device, progress: &Arc<Progress>) {
             wgpu::Error::OutOfMemory { .. } => ErrorKind::OutOfMemory,
             _ => ErrorKind::Bug,
         };
-        shared.fail_unsettled(Error::new(kind, format!("the GPU reported: {}", one_line(&error.to_string()))));
+        shared.fail_unsettled(Error::say(kind, format_args!("the GPU reported: {}", one_line(&error.to_string()))));
     }));
 }
 

@@ -184,11 +184,11 @@ impl Progress {
     pub(super) fn lose(&self, reason: &str) {
         let mut state = self.lock();
         if state.lost.is_none() {
-            let message = format!(
+            let message = format_args!(
                 "device {} is lost ({reason}); what was on it is gone: open a new device and upload again",
                 state.name
             );
-            state.lost = Some(Error::new(ErrorKind::DeviceLost, message));
+            state.lost = Some(Error::say(ErrorKind::DeviceLost, message));
         }
         let waiting_for_loss = state.lost_wakers.take_if(|_| true);
         self.wake_through(state, u64::MAX);

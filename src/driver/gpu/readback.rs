@@ -258,8 +258,8 @@ impl GpuStaged {
                 MapState::Mapped => {}
                 MapState::Open | MapState::Pending => return None,
                 MapState::Failed(text) => {
-                    let message = format!("a staging buffer could not be mapped: {text}; read again");
-                    return Some(Err(Error::new(ErrorKind::MapFailed, message)));
+                    let message = format_args!("a staging buffer could not be mapped: {text}; read again");
+                    return Some(Err(Error::say(ErrorKind::MapFailed, message)));
                 }
             }
         }
@@ -318,7 +318,7 @@ impl GpuReadback {
         let end = part.offset + (part.skip + part.len).next_multiple_of(4);
         let view = staging.buffer.get_mapped_range(part.offset..end);
         let view =
-            view.map_err(|error| Error::new(ErrorKind::MapFailed, format!("reading a mapped buffer: {error}")))?;
+            view.map_err(|error| Error::say(ErrorKind::MapFailed, format_args!("reading a mapped buffer: {error}")))?;
         Ok(Some(read(&view, part.skip as usize)))
     }
 }

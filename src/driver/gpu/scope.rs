@@ -31,11 +31,11 @@ impl Caught {
     /// As an error of ours; a validation error is of that kind.
     pub(super) fn into_error(self, doing: &str, validation: ErrorKind) -> Error {
         match self {
-            Caught::OutOfMemory(text) => Error::new(
+            Caught::OutOfMemory(text) => Error::say(
                 ErrorKind::OutOfMemory,
-                format!("{doing}: the device is out of memory ({}); finalize contexts and try again", one_line(&text)),
+                format_args!("{doing}: the device is out of memory ({}); finalize contexts and try again", one_line(&text)),
             ),
-            Caught::Validation(text) => Error::new(validation, format!("{doing}: {}", one_line(&text))),
+            Caught::Validation(text) => Error::say(validation, format_args!("{doing}: {}", one_line(&text))),
         }
     }
 }

@@ -25,18 +25,18 @@ impl Pools {
         }
         let used = self.in_use_bytes() - self.size_bytes(pool_id).unwrap_or(0);
         if let Some(budget) = self.budget_bytes.filter(|budget| used.saturating_add(size_bytes) > *budget) {
-            let message = format!(
+            let message = format_args!(
                 "pool {pool_id}: a slab of {size_bytes} bytes beside the {used} in use would exceed the budget of {budget}; \
                  finalize contexts, or raise memory_budget_bytes"
             );
-            return Err(Error::new(ErrorKind::OutOfMemory, message));
+            return Err(Error::say(ErrorKind::OutOfMemory, message));
         }
         let mut slab = Vec::new();
         let len = usize::try_from(size_bytes).ok();
         if len.is_none_or(|len| slab.try_reserve_exact(len).is_err()) {
             let message =
-                format!("pool {pool_id}: the host has no {size_bytes} bytes left; finalize contexts and try again");
-            return Err(Error::new(ErrorKind::OutOfMemory, message));
+                format_args!("pool {pool_id}: the host has no {size_bytes} bytes left; finalize contexts and try again");
+            return Err(Error::say(ErrorKind::OutOfMemory, message));
         }
         slab.resize(size_bytes as usize, 0);
         self.slabs.insert(pool_id, slab);

@@ -140,9 +140,9 @@ pub(in crate::driver::gpu) fn watch_internal_errors(device: &wgpu::Device, progr
     let Some(raw) = device.as_webgpu() else { return };
     let progress = progress.clone();
     let on_error = Closure::<dyn FnMut(String)>::new(move |message: String| {
-        progress.fail_unsettled(Error::new(
+        progress.fail_unsettled(Error::say(
             ErrorKind::PipelineRejected,
-            format!("the browser's GPU process failed: {message}"),
+            format_args!("the browser's GPU process failed: {message}"),
         ));
     });
     watch_raw(raw.as_ref(), on_error.as_ref());
@@ -174,9 +174,9 @@ pub(in crate::driver::gpu) fn write_buffer(
 /// The browser would not take an array: detached, resizable, or too large to copy.
 fn refused_write(error: JsValue) -> Error {
     let said = error.dyn_ref::<js_sys::Error>().map_or_else(String::new, |error| String::from(error.message()));
-    Error::new(
+    Error::say(
         ErrorKind::Unsupported,
-        format!("the browser refused to upload the array: {said}; upload a plain copy of it"),
+        format_args!("the browser refused to upload the array: {said}; upload a plain copy of it"),
     )
 }
 
