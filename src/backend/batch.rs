@@ -1,43 +1,16 @@
-//! Many at once: compiling concurrently, and linking with one shared delta.
+//! Linking many at once, with one shared delta.
 
-use crate::backend::compile::{Code, Source};
-use crate::backend::join::join_all;
-use crate::backend::link::check_merge_input;
-use crate::backend::nodes::{KernelSlots, SlotPool};
+use crate::backend::compile::Code;
+use crate::backend::link::{check_merge_input, named};
+use crate::backend::nodes::KernelSlots;
 use crate::backend::routine::{Place, Routine, Work};
 use crate::context::Context;
 use crate::context::allocate::Local;
-use crate::device::Device;
 use crate::driver::Driver;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::node::{MemoryMode, NodeId, TensorNode};
 use crate::sorted_map::SortedMap;
-use crate::wgsl::spec::KernelTensor;
-
-impl<D: Driver> Device<D> {
-    /// Compiles many programs and kernels concurrently, each distinct text once. The codes come in the order given.
-    ///
-    /// # Errors
-    /// The first error in the order of the kernels, as [`Device::compile`] gives it.
-    pub async fn compile_batch<S: Into<Source>>(&self, specs: Vec<S>) -> Result<Vec<Code<D>>> {
-        self.compile_batch_in(&D::OptimizeCtx::default(), specs).await
-    }
-
-    /// Compiles many programs that may read the virtual nodes that are known: see [`Device::compile_in`]. What one of them
-    /// leaves, the others do not know.
-    ///
-    /// # Errors
-    /// As [`Device::compile_batch`].
-    pub async fn compile_batch_in<S: Into<Source>>(
-        &self,
-        known: &D::OptimizeCtx,
-        specs: Vec<S>,
-    ) -> Result<Vec<Code<D>>> {
-        // Those with one text wait for the first of them, and share what it makes.
-        join_all(specs.into_iter().map(|spec| self.compile_in(known, spec)).collect()).await.into_iter().collect()
-    }
-}
 
 impl<D: Driver> Context<D> {
     /// Links many codes, one behind the other in one line of contexts. The nodes that they create are allocated together,
@@ -48,7 +21,25 @@ impl<D: Driver> Context<D> {
     /// # Errors
     /// The first error in the order of the codes, as [`Context::link`] gives it.
     pub async fn link_batch(&self, codes: &[&Code<D>]) -> Result<Vec<Routine<D>>> {
-        self.check_live().map_err(|error| error.context("link batch"))?;
+        let locals = lifetimes(codes);
+        let kept = self.missing(codes)?;
+        let delta = self.plan(&kept, &locals).map_err(in_batch)?;
+        // Dropping it, on any error below or when this future is dropped, frees what it minted.
+        let shared = self.extend_by(self.child(), &delta, true).map_err(in_batch)?;
+        let mut slots = Vec::with_capacity(codes.len());
+        for code in codes {
+            slots.push(KernelSlots::of(code.specs(), &delta, shared.ctx_buffers()).map_err(named(code))?);
+        }
+        let codes_and_slots: Vec<_> = codes.iter().copied().zip(slots.iter().map(Vec::as_slice)).collect();
+        let linked = shared.link_kernels(&codes_and_slots).await?;
+        // Local nodes share bytes, so those who use them run in the order of the batch.
+        let scratch = (!locals.is_empty()).then(|| TensorNode::new("scratch", DType::U8, []));
+        shared.line_up(codes, linked, scratch)
+    }
+
+    /// The nodes that a batch of codes creates, and contexts keep.
+    fn missing<'a>(&self, codes: &[&'a Code<D>]) -> Result<Vec<&'a TensorNode>> {
+        self.check_live().map_err(in_batch)?;
         let mut kept: Vec<&TensorNode> = Vec::new();
         let mut seen: SortedMap<NodeId, ()> = SortedMap::new();
         for code in codes {
@@ -65,33 +56,32 @@ impl<D: Driver> Context<D> {
                 }
             }
         }
-        let locals = lifetimes(codes);
-        let delta = self.plan(&kept, &locals).map_err(|error| error.context("link batch"))?;
-        // Dropping it, on any error below or when this future is dropped, frees what it minted.
-        let shared = self.extend_by(self.child(), &delta, true).map_err(|error| error.context("link batch"))?;
-        let place = |tensor: &KernelTensor| match delta.place_of(&tensor.node) {
-            Some((segment, offset)) => Ok((SlotPool::Own(segment), offset)),
-            None => shared.require(&tensor.node).map(|loc| (SlotPool::Known(loc.pool_id), loc.offset)),
-        };
-        let slots_of = |code: &&Code<D>| {
-            let slots: Result<Vec<_>> = code.specs().map(|spec| KernelSlots::new(spec, place)).collect();
-            slots.map_err(named(code))
-        };
-        let slots = codes.iter().map(slots_of).collect::<Result<Vec<_>>>()?;
-        let links = codes.iter().zip(&slots).map(|(code, slots)| shared.link_kernels(code, slots)).collect();
-        // Local nodes share bytes, so those who use them run in the order of the batch.
-        let scratch = (!locals.is_empty()).then(|| TensorNode::new("scratch", DType::U8, []));
-        let mut line = shared.clone();
+        Ok(kept)
+    }
+
+    /// The routines of linked codes, one behind the other.
+    fn line_up(
+        self,
+        codes: &[&Code<D>],
+        linked: Vec<D::Linked>,
+        scratch: Option<TensorNode>,
+    ) -> Result<Vec<Routine<D>>> {
+        let mut linked = linked.into_iter();
+        let mut line = self;
         let mut routines = Vec::with_capacity(codes.len());
-        for (code, linked) in codes.iter().zip(join_all(links).await) {
-            let linked = linked.map_err(named(code))?;
+        for code in codes {
             let scratch = scratch.as_ref().filter(|_| code.nodes().locals().next().is_some());
             let (place, child) = Place::behind(&line, code, scratch).map_err(named(code))?;
             line = child.build();
+            let linked = linked.by_ref().take(code.kernel_count()).collect();
             routines.push(Routine::new(line.clone(), Work::Kernels { code: (*code).clone(), linked }, place));
         }
         Ok(routines)
     }
+}
+
+fn in_batch(error: Error) -> Error {
+    error.context("link batch")
 }
 
 /// The local nodes of the codes, with the first and the last kernel of the batch that uses each.
@@ -112,9 +102,4 @@ fn lifetimes<'a, D: Driver>(codes: &[&'a Code<D>]) -> Vec<Local<'a>> {
         before += code.kernel_count();
     }
     locals
-}
-
-fn named<D: Driver>(code: &Code<D>) -> impl Fn(Error) -> Error {
-    let name = format!("link \"{}\"", code.name());
-    move |error| error.context(&name)
 }

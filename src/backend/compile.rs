@@ -100,41 +100,85 @@ impl<D: Driver> Device<D> {
     /// # Errors
     /// As [`Device::compile`].
     pub async fn compile_in(&self, known: &D::OptimizeCtx, source: impl Into<Source>) -> Result<Code<D>> {
+        let codes = self.compile_all(vec![self.parts(source.into(), known)]).await?;
+        codes.into_iter().next().ok_or_else(|| Error::bug("a source was compiled to nothing"))
+    }
+
+    /// Compiles many programs and kernels concurrently, each distinct text once. The codes come in the order given.
+    ///
+    /// # Errors
+    /// The first error in the order of the kernels, as [`Device::compile`] gives it.
+    pub async fn compile_batch<S: Into<Source>>(&self, specs: Vec<S>) -> Result<Vec<Code<D>>> {
+        self.compile_batch_in(&D::OptimizeCtx::default(), specs).await
+    }
+
+    /// Compiles many programs that may read the virtual nodes that are known: see [`Device::compile_in`]. What one of them
+    /// leaves, the others do not know.
+    ///
+    /// # Errors
+    /// As [`Device::compile_batch`].
+    pub async fn compile_batch_in<S: Into<Source>>(
+        &self,
+        known: &D::OptimizeCtx,
+        specs: Vec<S>,
+    ) -> Result<Vec<Code<D>>> {
+        self.compile_all(specs.into_iter().map(|spec| self.parts(spec.into(), known)).collect()).await
+    }
+
+    /// What a source is made of.
+    fn parts(&self, source: Source, known: &D::OptimizeCtx) -> Result<Parts> {
         let _ = known;
-        match source.into() {
-            Source::Kernel(spec) => self.compile_kernel(spec).await,
+        match source {
+            Source::Kernel(spec) => {
+                check(&spec, self.limits()).map_err(|error| compile_error(error, &spec.name))?;
+                Ok(Parts {
+                    name: spec.name.clone(),
+                    statics: spec.statics.clone(),
+                    created: Vec::new(),
+                    names: spec.tensors.iter().map(|tensor| (tensor.name.clone(), tensor.node.clone())).collect(),
+                    admits: None,
+                    #[cfg(feature = "notation")]
+                    virtuals: Virtuals::default(),
+                    specs: vec![Arc::new(spec)],
+                })
+            }
             #[cfg(feature = "notation")]
-            Source::Program(spec) => self.compile_program(spec, known.as_ref()).await,
+            Source::Program(spec) => {
+                self.program_parts(&spec, known.as_ref()).map_err(|error| compile_error(error, &spec.name))
+            }
         }
     }
 
-    async fn compile_kernel(&self, spec: KernelSpec) -> Result<Code<D>> {
-        let named = |error: Error| error.context(format_args!("compile \"{}\"", spec.name));
-        check(&spec, self.limits()).map_err(named)?;
-        let parts = Parts {
-            name: spec.name.clone(),
-            statics: spec.statics.clone(),
-            created: Vec::new(),
-            names: spec.tensors.iter().map(|tensor| (tensor.name.clone(), tensor.node.clone())).collect(),
-            admits: None,
+    /// Compiles the kernels of all parts concurrently.
+    async fn compile_all(&self, all: Vec<Result<Parts>>) -> Result<Vec<Code<D>>> {
+        let mut compiling = Vec::new();
+        // Nobody gets the codes behind one that is refused.
+        for parts in all.iter().map_while(|parts| parts.as_ref().ok()) {
+            for spec in &parts.specs {
+                compiling.push(D::compile(self.runner(), self.dev(), spec.clone()));
+            }
+        }
+        // Those with one text wait for the first of them, and share what it makes.
+        let mut compiled = join_all(compiling).await.into_iter();
+        let mut codes = Vec::with_capacity(all.len());
+        for parts in all {
+            let parts = parts?;
+            let mut kernels = Vec::with_capacity(parts.specs.len());
+            for kernel in compiled.by_ref().take(parts.specs.len()) {
+                kernels.push(Arc::new(kernel.map_err(|error| compile_error(error, &parts.name))?));
+            }
+            #[cfg_attr(not(feature = "notation"), allow(unused_mut))]
+            let mut nodes = CodeNodes::new(&parts.specs, &parts.created);
             #[cfg(feature = "notation")]
-            virtuals: Virtuals::default(),
-            specs: vec![Arc::new(spec.clone())],
-        };
-        self.compile_parts(parts).await.map_err(named)
+            nodes.look_at(parts.virtuals.reads());
+            codes.push(Code { inner: Arc::new(Inner { parts, kernels, device_id: self.device_id(), nodes }) });
+        }
+        Ok(codes)
     }
+}
 
-    /// Compiles kernels that run one after the other, concurrently.
-    pub(crate) async fn compile_parts(&self, parts: Parts) -> Result<Code<D>> {
-        let compiling = parts.specs.iter().map(|spec| D::compile(self.runner(), self.dev(), spec.clone())).collect();
-        let compiled = join_all(compiling).await.into_iter().map(|kernel| kernel.map(Arc::new));
-        let kernels = compiled.collect::<Result<Vec<_>>>()?;
-        #[cfg_attr(not(feature = "notation"), allow(unused_mut))]
-        let mut nodes = CodeNodes::new(&parts.specs, &parts.created);
-        #[cfg(feature = "notation")]
-        nodes.look_at(parts.virtuals.reads());
-        Ok(Code { inner: Arc::new(Inner { parts, kernels, device_id: self.device_id(), nodes }) })
-    }
+fn compile_error(error: Error, name: &str) -> Error {
+    error.context(format_args!("compile \"{name}\""))
 }
 
 impl<D: Driver> Code<D> {
@@ -211,7 +255,8 @@ impl<D: Driver> Code<D> {
         let names = &self.inner.parts.names;
         names.iter().find(|(known, _)| known == name).map(|(_, node)| node).ok_or_else(|| {
             let names: Vec<_> = names.iter().map(|(name, _)| name.as_str()).collect();
-            let message = format_args!("code \"{}\" has no tensor \"{name}\"; it has {}", self.name(), names.join(", "));
+            let message =
+                format_args!("code \"{}\" has no tensor \"{name}\"; it has {}", self.name(), names.join(", "));
             Error::say(ErrorKind::UnknownNode, message)
         })
     }

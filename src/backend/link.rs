@@ -1,10 +1,12 @@
 //! Linking: code plus context gives a routine. Nodes that the code only writes, and that the context does not have,
 //! are the delta: they are created in slabs of the routine's context, filled with zeros.
 
+use std::sync::Arc;
+
 use crate::backend::compile::Code;
 use crate::backend::join::join_all;
 use crate::backend::merge::check_merge_node;
-use crate::backend::nodes::KernelSlots;
+use crate::backend::nodes::{KernelSlots, LinkPlan};
 use crate::backend::routine::{Place, Routine, Work};
 use crate::context::Context;
 use crate::driver::Driver;
@@ -19,26 +21,39 @@ impl<D: Driver> Context<D> {
     /// `UnknownNode` for a node that the code reads and the context does not have; `LimitExceeded` where the nodes, or
     /// their bindings, do not fit the device; `KernelInterface`, `OutOfMemory`, `Disposed`, `DeviceLost`.
     pub async fn link(&self, code: &Code<D>) -> Result<Routine<D>> {
-        let named = |error: Error| error.context(format_args!("link \"{}\"", code.name()));
-        self.check_live().and_then(|()| self.check_device(code)).map_err(named)?;
-        check_merge_input(self, code).map_err(named)?;
-        let plan = code.link_plan(self).map_err(named)?;
-        // Dropping the child, on any error below or when this future is dropped, frees what it minted.
-        let (place, child) = Place::behind(self, code, None).map_err(named)?;
-        let child = self.extend_by(child, &plan.delta, true).map_err(named)?;
-        let linked = child.link_kernels(code, &plan.kernels).await.map_err(named)?;
+        let (place, child, plan) = self.begin_link(code).map_err(named(code))?;
+        let linked = child.link_kernels(&[(code, &plan.kernels)]).await?;
         Ok(Routine::new(child, Work::Kernels { code: code.clone(), linked }, place))
     }
 
-    /// Links the kernels of a code whose nodes are where `kernels` says, with the delta in the slabs that this context
-    /// minted.
-    pub(crate) async fn link_kernels(&self, code: &Code<D>, kernels: &[KernelSlots]) -> Result<Vec<D::Linked>> {
+    /// The place of a routine, its context, and where its kernels' tensors are. Dropping the context frees what it minted.
+    fn begin_link(&self, code: &Code<D>) -> Result<(Place, Self, Arc<LinkPlan>)> {
         self.check_live()?;
-        let mut linking = Vec::with_capacity(kernels.len());
-        for ((_, kernel), slots) in code.kernels().zip(kernels) {
-            linking.push(D::link(self.device().runner(), kernel, slots.placed(self)?));
+        self.check_device(code)?;
+        check_merge_input(self, code)?;
+        let plan = code.link_plan(self)?;
+        let (place, child) = Place::behind(self, code, None)?;
+        let child = self.extend_by(child, &plan.delta, true)?;
+        Ok((place, child, plan))
+    }
+
+    /// Links the kernels of codes, which come in order, with their nodes where the slots say and the delta in the slabs that
+    /// this context minted.
+    pub(crate) async fn link_kernels(&self, codes: &[(&Code<D>, &[KernelSlots])]) -> Result<Vec<D::Linked>> {
+        let mut linking = Vec::new();
+        for (code, slots) in codes {
+            for ((_, kernel), slots) in code.kernels().zip(*slots) {
+                linking.push(D::link(self.device().runner(), kernel, slots.placed(self).map_err(named(code))?));
+            }
         }
-        join_all(linking).await.into_iter().collect()
+        let mut outcomes = join_all(linking).await.into_iter();
+        let mut linked = Vec::with_capacity(outcomes.len());
+        for (code, slots) in codes {
+            for outcome in outcomes.by_ref().take(slots.len()) {
+                linked.push(outcome.map_err(named(code))?);
+            }
+        }
+        Ok(linked)
     }
 
     /// Refuses a code of another device.
@@ -46,7 +61,8 @@ impl<D: Driver> Context<D> {
         if code.device_id() == self.device().device_id() {
             return Ok(());
         }
-        let message = format_args!("it was compiled for another device than {}; compile it there", self.device().name());
+        let message =
+            format_args!("it was compiled for another device than {}; compile it there", self.device().name());
         Err(Error::say(ErrorKind::KernelInterface, message))
     }
 }
@@ -54,4 +70,9 @@ impl<D: Driver> Context<D> {
 /// Refuses a code that merges another node than the one that the context's merge buffer will hold.
 pub(crate) fn check_merge_input<D: Driver>(context: &Context<D>, code: &Code<D>) -> Result<()> {
     code.merge_input().map_or(Ok(()), |node| check_merge_node(context, node))
+}
+
+/// Says of which code's link an error is.
+pub(crate) fn named<D: Driver>(code: &Code<D>) -> impl Fn(Error) -> Error + '_ {
+    move |error| error.context(format_args!("link \"{}\"", code.name()))
 }

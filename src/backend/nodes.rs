@@ -104,14 +104,27 @@ pub(crate) enum SlotPool {
 }
 
 impl KernelSlots {
-    /// Where the tensors of a kernel will be: in the merge buffer, or where `locate` says.
-    pub(crate) fn new(
-        spec: &KernelSpec,
-        mut locate: impl FnMut(&KernelTensor) -> Result<(SlotPool, u64)>,
-    ) -> Result<Self> {
-        let merged = (SlotPool::Known(MERGE_LOC.pool_id), MERGE_LOC.offset);
-        let (table, pools) = SlotTable::new(spec, |tensor| if tensor.merged { Ok(merged) } else { locate(tensor) })?;
-        Ok(Self { table: Arc::new(table), pools })
+    /// Where the tensors of kernels will be: in the merge buffer, in the slabs of the delta, or where a context has them.
+    pub(crate) fn of<'a>(
+        specs: impl Iterator<Item = &'a KernelSpec>,
+        delta: &Delta,
+        buffers: &CtxBuffers,
+    ) -> Result<Vec<Self>> {
+        let place = |tensor: &KernelTensor| {
+            if tensor.merged {
+                return Ok((SlotPool::Known(MERGE_LOC.pool_id), MERGE_LOC.offset));
+            }
+            match delta.place_of(&tensor.node) {
+                Some((segment, offset)) => Ok((SlotPool::Own(segment), offset)),
+                None => locate(buffers, &tensor.node).map(|loc| (SlotPool::Known(loc.pool_id), loc.offset)),
+            }
+        };
+        let mut kernels = Vec::new();
+        for spec in specs {
+            let (table, pools) = SlotTable::new(spec, place)?;
+            kernels.push(Self { table: Arc::new(table), pools });
+        }
+        Ok(kernels)
     }
 
     /// The slots, where the delta is placed in slabs of its own by that context.
@@ -259,11 +272,7 @@ impl CodeNodes {
                 (missing.into(), delta)
             }
         };
-        let locate = |tensor: &KernelTensor| match delta.place_of(&tensor.node) {
-            Some((segment, offset)) => Ok((SlotPool::Own(segment), offset)),
-            None => locate(buffers, &tensor.node).map(|loc| (SlotPool::Known(loc.pool_id), loc.offset)),
-        };
-        let kernels = kernels.iter().map(|spec| KernelSlots::new(spec, locate)).collect::<Result<_>>()?;
+        let kernels = KernelSlots::of(kernels.iter().map(|spec| &**spec), &delta, buffers)?;
         let plan = Arc::new(LinkPlan { buffers: buffers.clone(), missing, delta, kernels });
         *last_link = Some(plan.clone());
         Ok(plan)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::backend::compile::{Admits, Code, Parts};
+use crate::backend::compile::{Admits, Parts};
 use crate::backend::virtuals::Virtuals;
 use crate::device::Device;
 use crate::driver::{Driver, OptimizeCtx};
@@ -31,15 +31,14 @@ struct Bounds {
 }
 
 impl<D: Driver> Device<D> {
-    /// Compiles a program in index notation.
-    pub(crate) async fn compile_program(&self, spec: ProgramSpec, known: &OptimizeCtx) -> Result<Code<D>> {
-        let named = |error: Error| error.context(format_args!("compile \"{}\"", spec.name));
-        let program = checked(&spec).map_err(named)?;
-        let mut nodes = nodes_of(&program, &spec);
+    /// The kernels of a program in index notation.
+    pub(crate) fn program_parts(&self, spec: &ProgramSpec, known: &OptimizeCtx) -> Result<Parts> {
+        let program = checked(spec)?;
+        let mut nodes = nodes_of(&program, spec);
         let mut loops = lower(&program);
         let merged: Vec<bool> = program.nodes.iter().map(|node| spec.merged.contains(&node.name)).collect();
-        let virtuals = virtuals(&mut loops, &mut nodes, &merged, known).map_err(named)?;
-        check_apart(&program, &nodes, &merged).map_err(named)?;
+        let virtuals = virtuals(&mut loops, &mut nodes, &merged, known)?;
+        check_apart(&program, &nodes, &merged)?;
         if !spec.is_plain {
             optimise(&mut loops);
             let is_cpu = self.adapter().device_type == "cpu";
@@ -96,7 +95,7 @@ impl<D: Driver> Device<D> {
             nodes: program.nodes.iter().map(|node| node.name.clone()).collect(),
             bounds: program.static_bounds.clone(),
         };
-        let parts = Parts {
+        Ok(Parts {
             name: spec.name.clone(),
             statics: program.statics.clone(),
             specs: kernels,
@@ -104,8 +103,7 @@ impl<D: Driver> Device<D> {
             names: names.collect(),
             admits: Some(Box::new(bounds)),
             virtuals,
-        };
-        self.compile_parts(parts).await.map_err(named)
+        })
     }
 }
 

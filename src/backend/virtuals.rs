@@ -103,6 +103,7 @@ impl LinkedVirtuals {
 
 fn must_run(left: &Virtual, what: &str, routine: &str) -> Error {
     let node = &left.node;
-    let message = format_args!("node {node} is virtual, and what {what}; run \"{routine}\" now, or make the node on_device");
+    let message =
+        format_args!("node {node} is virtual, and what {what}; run \"{routine}\" now, or make the node on_device");
     Error::say(ErrorKind::NotRun, message)
 }

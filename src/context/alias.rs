@@ -44,7 +44,10 @@ impl<D: Driver> Context<D> {
             }
             let offset = offset + start * view.dtype().size_bytes();
             if !layout.insert(Resident { node: view.clone(), segment: held.len() as u32, offset }) {
-                return Err(Error::say(ErrorKind::DuplicateNode, format_args!("node {view} is named twice; name it once")));
+                return Err(Error::say(
+                    ErrorKind::DuplicateNode,
+                    format_args!("node {view} is named twice; name it once"),
+                ));
             }
             held.push(pool_id);
         }

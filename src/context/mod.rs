@@ -181,7 +181,8 @@ impl<D: Driver> Context<D> {
 pub(crate) fn locate(buffers: &CtxBuffers, node: &TensorNode) -> Result<BufferLoc> {
     buffers.get(node).ok_or_else(|| {
         if node.mode() == MemoryMode::Local {
-            let message = format_args!("node {node} is local: only the routines of its batch see it; make it on_device");
+            let message =
+                format_args!("node {node} is local: only the routines of its batch see it; make it on_device");
             return Error::say(ErrorKind::UnknownNode, message);
         }
         let message = format_args!(

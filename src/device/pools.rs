@@ -90,7 +90,8 @@ impl<D: Driver> Drop for PrivatePool<D> {
 fn checked_size(pool_id: PoolId, size_bytes: u64) -> Result<u64> {
     let refused = |what: &str| Error::say(ErrorKind::LimitExceeded, format_args!("pool {pool_id}: {what}"));
     if pool_id >= PoolId::FIRST_PRIVATE {
-        let message = format_args!("pool id {}: pool ids end before {}; use another", pool_id.0, PoolId::FIRST_PRIVATE.0);
+        let message =
+            format_args!("pool id {}: pool ids end before {}; use another", pool_id.0, PoolId::FIRST_PRIVATE.0);
         return Err(Error::say(ErrorKind::LimitExceeded, message));
     }
     padded_bytes(size_bytes, ALIGNMENT_BYTES)

@@ -53,8 +53,9 @@ impl Record {
         let id = self.next_pool_id;
         if id >= PoolId::FIRST_PRIVATE {
             let count = PoolId::FIRST_PRIVATE.0;
-            let message =
-                format_args!("the device has given out all of its {count} pool ids, which are never reused; open a new one");
+            let message = format_args!(
+                "the device has given out all of its {count} pool ids, which are never reused; open a new one"
+            );
             return Err(Error::say(ErrorKind::LimitExceeded, message));
         }
         self.next_pool_id = PoolId(id.0 + 1);

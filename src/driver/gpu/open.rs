@@ -99,7 +99,8 @@ pub(crate) async fn open(options: OpenOptions, is_borrowed: bool) -> Result<(Gpu
         ..wgpu::DeviceDescriptor::default()
     };
     let (device, queue) = adapter.request_device(&descriptor).await.map_err(|error| {
-        let message = format_args!("adapter \"{}\" refused to open a device: {}", info.name, one_line(&error.to_string()));
+        let message =
+            format_args!("adapter \"{}\" refused to open a device: {}", info.name, one_line(&error.to_string()));
         Error::say(ErrorKind::NoAdapter, message)
     })?;
     let dev = GpuDev { is_borrowed, ..describe(device, queue, &info, segment_cap, &options) };

@@ -33,7 +33,10 @@ impl Caught {
         match self {
             Caught::OutOfMemory(text) => Error::say(
                 ErrorKind::OutOfMemory,
-                format_args!("{doing}: the device is out of memory ({}); finalize contexts and try again", one_line(&text)),
+                format_args!(
+                    "{doing}: the device is out of memory ({}); finalize contexts and try again",
+                    one_line(&text)
+                ),
             ),
             Caught::Validation(text) => Error::say(validation, format_args!("{doing}: {}", one_line(&text))),
         }

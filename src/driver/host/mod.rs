@@ -59,7 +59,8 @@ pub struct HostDev {
 pub(crate) fn open(options: &OpenOptions) -> Result<(HostDev, HostRunner)> {
     let segment_cap_bytes = match options.segment_cap_bytes.map(|cap| cap / ALIGNMENT_BYTES * ALIGNMENT_BYTES) {
         Some(0) => {
-            let message = format_args!("segment_cap_bytes must be at least {ALIGNMENT_BYTES}, the alignment of tensors");
+            let message =
+                format_args!("segment_cap_bytes must be at least {ALIGNMENT_BYTES}, the alignment of tensors");
             return Err(Error::say(ErrorKind::LimitExceeded, message));
         }
         Some(cap) => cap.min(SEGMENT_CAP_BYTES),

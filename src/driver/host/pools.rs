@@ -34,8 +34,9 @@ impl Pools {
         let mut slab = Vec::new();
         let len = usize::try_from(size_bytes).ok();
         if len.is_none_or(|len| slab.try_reserve_exact(len).is_err()) {
-            let message =
-                format_args!("pool {pool_id}: the host has no {size_bytes} bytes left; finalize contexts and try again");
+            let message = format_args!(
+                "pool {pool_id}: the host has no {size_bytes} bytes left; finalize contexts and try again"
+            );
             return Err(Error::say(ErrorKind::OutOfMemory, message));
         }
         slab.resize(size_bytes as usize, 0);
