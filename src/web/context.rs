@@ -285,7 +285,6 @@ fn arrays(staged: Result<<Either as Driver>::Staged>, count: u32) -> Promise {
 
 /// A fresh array of a part, copied from the mapping without passing through wasm memory.
 fn from_gpu(arrived: &GpuReadback, part: usize) -> Result<Uint8Array> {
-    let len = arrived.len_bytes(part) as u32;
-    let copied = arrived.with_view(part, |view, skip| view.as_uint8array().slice(skip as u32, skip as u32 + len))?;
-    Ok(copied.unwrap_or_else(|| Uint8Array::new_with_length(0)))
+    let part = arrived.part(part)?;
+    Ok(part.map_or_else(|| Uint8Array::new_with_length(0), |(mapped, start, len)| mapped.fresh(start, len)))
 }

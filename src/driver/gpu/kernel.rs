@@ -9,7 +9,7 @@ use crate::driver::gpu::open::GpuDev;
 use crate::driver::gpu::pipelines::{Claim, Pipeline};
 use crate::driver::gpu::platform;
 use crate::driver::gpu::runner::{GpuRunner, State};
-use crate::driver::gpu::scope::{Caught, one_line, scoped};
+use crate::driver::gpu::scope::{Caught, Complaint, one_line, scoped};
 use crate::error::{Error, ErrorKind, Result};
 use crate::wgsl::accessors::{module_text, param_slot_bytes};
 use crate::wgsl::bind_plan::Pattern;
@@ -125,7 +125,10 @@ async fn create(
         return Err(Error::say(ErrorKind::PipelineRejected, message));
     }
     let slot_bytes = param_slot_bytes(spec);
-    platform::warm_pipeline(&dev.device, text, pattern, slot_bytes).await;
+    let complaints = platform::warm_pipeline(&dev.device, text, pattern, slot_bytes).await;
+    if !complaints.is_empty() {
+        return Err(not_valid(spec, text, &complaints));
+    }
     let ((module, pipeline), verdict) = scoped(&dev.device, || {
         let layout = {
             let mut state = runner.lock();
@@ -137,28 +140,26 @@ async fn create(
     let caught = verdict.caught().await;
     runner.progress().check_alive()?;
     let Some(caught) = caught else { return Ok(pipeline) };
-    let info = module.get_compilation_info().await;
-    let diagnostics: Vec<_> = info
-        .messages
-        .iter()
-        .filter(|message| message.message_type == wgpu::CompilationMessageType::Error)
-        .map(|message| diagnose(spec, text, message))
-        .collect();
-    if diagnostics.is_empty() {
-        return Err(match caught {
-            Caught::OutOfMemory(_) => caught.into_error("compiling", ErrorKind::PipelineRejected),
-            Caught::Validation(message) => rejected(spec, &message),
-        });
+    let complaints = platform::complaints(&module).await;
+    if !complaints.is_empty() {
+        return Err(not_valid(spec, text, &complaints));
     }
-    Err(Error::with_diagnostics(ErrorKind::KernelSyntax, "the WGSL text is not valid", diagnostics))
+    Err(match caught {
+        Caught::OutOfMemory(_) => caught.into_error("compiling", ErrorKind::PipelineRejected),
+        Caught::Validation(message) => rejected(spec, &message),
+    })
+}
+
+fn not_valid(spec: &KernelSpec, text: &str, complaints: &[Complaint]) -> Error {
+    let diagnostics = complaints.iter().map(|complaint| diagnose(spec, text, complaint)).collect();
+    Error::with_diagnostics(ErrorKind::KernelSyntax, "the WGSL text is not valid", diagnostics)
 }
 
 /// A driver's message about the module, moved to where the author can read it.
-fn diagnose(spec: &KernelSpec, text: &str, message: &wgpu::CompilationMessage) -> Diagnostic {
+fn diagnose(spec: &KernelSpec, text: &str, complaint: &Complaint) -> Diagnostic {
     let author = &spec.text;
-    let said = without_picture(&message.message);
-    let Some(at) = &message.location else { return Diagnostic::at(author, 1, 1, with_remedy(spec, &said)) };
-    let offset = at.offset as usize;
+    let said = without_picture(&complaint.message);
+    let Some(offset) = complaint.offset else { return Diagnostic::at(author, 1, 1, with_remedy(spec, &said)) };
     if offset <= author.len() {
         let (line, column) = position(text, offset);
         return Diagnostic::at(author, line, column, with_remedy(spec, &said));

@@ -105,10 +105,8 @@ pub(crate) async fn open(options: OpenOptions, is_borrowed: bool) -> Result<(Gpu
     })?;
     let dev = GpuDev { is_borrowed, ..describe(device, queue, &info, segment_cap, &options) };
     let progress = Arc::new(Progress::default());
-    if !is_borrowed {
-        watch_errors(&dev.device, &progress);
-    }
-    watch_loss(&dev.device, &progress);
+    let shared = progress.clone();
+    platform::watch(&dev.device, !is_borrowed, move |kind, from, said| report(&shared, kind, from, &one_line(said)));
     let runner = GpuRunner::new(dev.clone(), progress);
     Ok((dev, runner))
 }
@@ -223,28 +221,11 @@ fn describe(
     }
 }
 
-/// Takes the errors outside any scope.
-fn watch_errors(device: &wgpu::Device, progress: &Arc<Progress>) {
-    platform::watch_internal_errors(device, progress);
-    let shared = progress.clone();
-    device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
-        let kind = match &error {
-            wgpu::Error::OutOfMemory { .. } => ErrorKind::OutOfMemory,
-            _ => ErrorKind::Bug,
-        };
-        shared.fail_unsettled(Error::say(kind, format_args!("the GPU reported: {}", one_line(&error.to_string()))));
-    }));
-}
-
-/// Takes the loss of the device.
-fn watch_loss(device: &wgpu::Device, progress: &Arc<Progress>) {
-    let shared = progress.clone();
-    device.set_device_lost_callback(move |reason, message| {
-        let said = one_line(&message);
-        let reason = match reason {
-            wgpu::DeviceLostReason::Destroyed => "destroyed",
-            _ => "the driver gave no reason",
-        };
-        shared.lose(if said.is_empty() { reason } else { &said });
-    });
+/// Takes the loss of the device, and errors outside any scope.
+fn report(progress: &Progress, kind: ErrorKind, from: &str, said: &str) {
+    if kind == ErrorKind::DeviceLost {
+        progress.lose(if said.is_empty() { from } else { said });
+    } else {
+        progress.fail_unsettled(Error::say(kind, format_args!("{from}: {said}")));
+    }
 }

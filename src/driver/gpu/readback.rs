@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use crate::driver::ReadbackBytes;
 use crate::driver::gpu::memory::HeapRange;
-use crate::driver::gpu::platform;
+use crate::driver::gpu::platform::{self, Mapped};
 use crate::driver::gpu::progress::Progress;
 use crate::driver::gpu::runner::{GpuRunner, State};
 use crate::driver::gpu::task::Task;
@@ -87,12 +87,12 @@ impl Drop for StagingPool {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 enum MapState {
     /// Ranges are still added.
     Open,
     Pending,
-    Mapped,
+    Mapped(Mapped),
     Failed(String),
 }
 
@@ -139,11 +139,9 @@ impl Staging {
             inner.used_bytes
         };
         let (shared, progress) = (self.inner.clone(), progress.clone());
-        self.buffer.map_async(wgpu::MapMode::Read, 0..used, move |outcome| {
-            shared.lock().unwrap_or_else(PoisonError::into_inner).map = match outcome {
-                Ok(()) => MapState::Mapped,
-                Err(error) => MapState::Failed(error.to_string()),
-            };
+        platform::map(&self.buffer, used, move |outcome| {
+            let map = outcome.map_or_else(MapState::Failed, MapState::Mapped);
+            shared.lock().unwrap_or_else(PoisonError::into_inner).map = map;
             progress.wake_all();
         });
     }
@@ -151,12 +149,13 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        let map = self.lock().map.clone();
-        if map == MapState::Mapped {
-            self.buffer.unmap();
-        }
+        let map = std::mem::replace(&mut self.lock().map, MapState::Pending);
         // A buffer whose mapping is in flight cannot be used again; destroying it ends the mapping.
-        self.pool.give(self.buffer.clone(), matches!(map, MapState::Mapped | MapState::Open));
+        let usable = matches!(map, MapState::Mapped(_) | MapState::Open);
+        if let MapState::Mapped(mapped) = map {
+            mapped.unmap();
+        }
+        self.pool.give(self.buffer.clone(), usable);
     }
 }
 
@@ -255,7 +254,7 @@ impl GpuStaged {
         }
         for staging in self.parts.iter().filter_map(|part| part.staging.as_ref()) {
             match &staging.lock().map {
-                MapState::Mapped => {}
+                MapState::Mapped(_) => {}
                 MapState::Open | MapState::Pending => return None,
                 MapState::Failed(text) => {
                     let message = format_args!("a staging buffer could not be mapped: {text}; read again");
@@ -304,40 +303,28 @@ pub struct GpuReadback {
 }
 
 impl GpuReadback {
-    /// Runs `read` on the mapped view of one part, with how many bytes of it precede the part; `None` if the part is
-    /// empty.
-    pub(crate) fn with_view<T>(
-        &self,
-        part: usize,
-        read: impl FnOnce(&wgpu::BufferView, usize) -> T,
-    ) -> Result<Option<T>> {
+    /// Where the bytes of one part are: in which mapped buffer, from where on, and how many. `None` if there are none.
+    pub(crate) fn part(&self, part: usize) -> Result<Option<(Mapped, u64, u64)>> {
         let Some(part) = self.parts.get(part) else {
             return Err(Error::bug(format!("part {part} of a readback of {}", self.parts.len())));
         };
         let Some(staging) = &part.staging else { return Ok(None) };
-        let end = part.offset + (part.skip + part.len).next_multiple_of(4);
-        let view = staging.buffer.get_mapped_range(part.offset..end);
-        let view =
-            view.map_err(|error| Error::say(ErrorKind::MapFailed, format_args!("reading a mapped buffer: {error}")))?;
-        Ok(Some(read(&view, part.skip as usize)))
-    }
-}
-
-impl GpuReadback {
-    /// The length of one part.
-    pub(crate) fn len_bytes(&self, part: usize) -> u64 {
-        self.parts.get(part).map_or(0, |part| part.len)
+        match &staging.lock().map {
+            MapState::Mapped(mapped) => Ok(Some((mapped.clone(), part.offset + part.skip, part.len))),
+            _ => Err(Error::bug("a readback is read that has not arrived")),
+        }
     }
 }
 
 impl ReadbackBytes for GpuReadback {
     fn with_bytes(&self, part: usize, read: &mut dyn FnMut(&[u8])) -> Result<()> {
-        let len = self.len_bytes(part);
-        let seen = self.with_view(part, |view, skip| read(&view[skip..skip + len as usize]))?;
-        if seen.is_none() {
-            read(&[]);
+        match self.part(part)? {
+            Some((mapped, start, len)) => mapped.with_bytes(start, len, read),
+            None => {
+                read(&[]);
+                Ok(())
+            }
         }
-        Ok(())
     }
 }
 

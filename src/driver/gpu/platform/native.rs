@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use crate::driver::bytes::Bytes;
 use crate::driver::gpu::progress::Progress;
 use crate::driver::gpu::runner::GpuRunner;
-use crate::driver::gpu::scope::{Caught, Verdict};
-use crate::error::Result;
+use crate::driver::gpu::scope::{Caught, Complaint};
+use crate::driver::maybe_send::BoxFuture;
+use crate::error::{Error, ErrorKind, Result};
 use crate::wgsl::bind_plan::Pattern;
 
 /// How long the thread that drives completion waits for another waiter: starting it costs more than waking it.
@@ -46,8 +47,64 @@ pub(in crate::driver::gpu) fn adapter_name(_device: &wgpu::Device, info: &wgpu::
     info.name.clone()
 }
 
-/// Natively every error reaches the uncaptured-error handler.
-pub(in crate::driver::gpu) fn watch_internal_errors(_device: &wgpu::Device, _progress: &Arc<Progress>) {}
+/// Tells of the loss of a device, and `with_errors` of errors outside any scope: the kind, what is to be said, and what the
+/// driver says.
+pub(in crate::driver::gpu) fn watch(
+    device: &wgpu::Device,
+    with_errors: bool,
+    told: impl Fn(ErrorKind, &str, &str) + Send + Sync + 'static,
+) {
+    let told = Arc::new(told);
+    if with_errors {
+        let told = told.clone();
+        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
+            let is_memory = matches!(error, wgpu::Error::OutOfMemory { .. });
+            let kind = if is_memory { ErrorKind::OutOfMemory } else { ErrorKind::Bug };
+            told(kind, "the GPU reported", &error.to_string());
+        }));
+    }
+    device.set_device_lost_callback(move |reason, said| {
+        let is_destroyed = matches!(reason, wgpu::DeviceLostReason::Destroyed);
+        told(ErrorKind::DeviceLost, if is_destroyed { "destroyed" } else { "the driver gave no reason" }, &said);
+    });
+}
+
+/// Open scopes for validation and memory.
+pub(in crate::driver::gpu) struct Scopes {
+    validation: wgpu::ErrorScopeGuard,
+    out_of_memory: wgpu::ErrorScopeGuard,
+}
+
+impl Scopes {
+    pub(in crate::driver::gpu) fn push(device: &wgpu::Device) -> Self {
+        let validation = device.push_error_scope(wgpu::ErrorFilter::Validation);
+        let out_of_memory = device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
+        Self { validation, out_of_memory }
+    }
+
+    pub(in crate::driver::gpu) fn pop(self) -> Verdict {
+        let out_of_memory = Box::pin(self.out_of_memory.pop());
+        let validation = Box::pin(self.validation.pop());
+        Verdict { out_of_memory, validation }
+    }
+}
+
+/// The outcome of scopes, in flight.
+pub(in crate::driver::gpu) struct Verdict {
+    out_of_memory: BoxFuture<Option<wgpu::Error>>,
+    validation: BoxFuture<Option<wgpu::Error>>,
+}
+
+impl Verdict {
+    /// Waits for both scopes.
+    pub(in crate::driver::gpu) async fn caught(self) -> Option<Caught> {
+        let out_of_memory = self.out_of_memory.await;
+        let validation = self.validation.await;
+        out_of_memory
+            .map(|error| Caught::OutOfMemory(error.to_string()))
+            .or_else(|| validation.map(|error| Caught::Validation(error.to_string())))
+    }
+}
 
 /// Queues a write of `bytes[start..start + len]`; everything is a multiple of 4 and in range.
 pub(in crate::driver::gpu) fn write_buffer(
@@ -174,7 +231,19 @@ pub(in crate::driver::gpu) async fn warm_pipeline(
     _text: &str,
     _pattern: &Pattern,
     _slot_bytes: u64,
-) {
+) -> Vec<Complaint> {
+    Vec::new()
+}
+
+/// What is wrong with the text of a module.
+pub(in crate::driver::gpu) async fn complaints(module: &wgpu::ShaderModule) -> Vec<Complaint> {
+    let mut messages = module.get_compilation_info().await.messages;
+    messages.retain(|message| message.message_type == wgpu::CompilationMessageType::Error);
+    let complaint = |message: wgpu::CompilationMessage| Complaint {
+        message: message.message,
+        offset: message.location.map(|at| at.offset as usize),
+    };
+    messages.into_iter().map(complaint).collect()
 }
 
 /// Bytes of the workgroup variables that a module's entry point uses, as WebGPU counts them. wgpu hands any number to the
@@ -200,3 +269,35 @@ pub(in crate::driver::gpu) fn workgroup_bytes(text: &str) -> Option<u64> {
 
 /// Gives back what dropping does not: nothing, natively.
 pub(in crate::driver::gpu) fn release(_device: &wgpu::Device) {}
+
+/// A mapped buffer.
+#[derive(Clone, Debug)]
+pub(crate) struct Mapped(wgpu::Buffer);
+
+impl Mapped {
+    /// Shows bytes of it.
+    pub(in crate::driver::gpu) fn with_bytes(&self, start: u64, len: u64, read: &mut dyn FnMut(&[u8])) -> Result<()> {
+        // Views start at multiples of 8, and have a multiple of 4 bytes.
+        let (from, end) = (start / 8 * 8, (start + len).next_multiple_of(4));
+        let refused = |error| Error::new(ErrorKind::MapFailed, format!("reading a mapped buffer: {error}"));
+        let view = self.0.get_mapped_range(from..end).map_err(refused)?;
+        read(&view[(start - from) as usize..(start - from + len) as usize]);
+        Ok(())
+    }
+
+    pub(in crate::driver::gpu) fn unmap(self) {
+        self.0.unmap();
+    }
+}
+
+/// Maps the first bytes of a buffer; `then` gets them, or what went wrong.
+pub(in crate::driver::gpu) fn map(
+    buffer: &wgpu::Buffer,
+    len: u64,
+    then: impl FnOnce(std::result::Result<Mapped, String>) + Send + 'static,
+) {
+    let mapped = Mapped(buffer.clone());
+    buffer.map_async(wgpu::MapMode::Read, 0..len, move |outcome| {
+        then(outcome.map(|()| mapped).map_err(|error| error.to_string()));
+    });
+}
