@@ -5,6 +5,7 @@
 //! with buffers in place of nodes.
 
 use crate::dtype::DType;
+use crate::loops::rewrite::{any_part, each_part};
 use crate::notation::ast::Accumulate;
 use crate::notation::program::{Expr, ExprKind, IndexId, Load, LoopIndex, NodeIndex, Position, StaticBound};
 
@@ -97,6 +98,34 @@ pub struct Store {
     pub atomic: Option<Accumulate>,
 }
 
+impl Stage {
+    /// Calls `visit` for every expression: the start, the value, the positions of the store.
+    pub fn each_expr<'s>(&'s self, visit: &mut dyn FnMut(&'s Expr)) {
+        if let Some(fold) = &self.fold {
+            visit(&fold.start);
+        }
+        visit(&self.value);
+        if let Some(store) = &self.store {
+            each_computed(&store.positions, visit);
+        }
+    }
+
+    /// Calls `change` for every part of every expression, the inner ones first.
+    pub fn each_part(&mut self, change: &mut dyn FnMut(&mut Expr)) {
+        each_part(&mut self.value, change);
+        if let Some(fold) = &mut self.fold {
+            each_part(&mut fold.start, change);
+        }
+        if let Some(store) = &mut self.store {
+            for position in &mut store.positions {
+                if let Position::Computed(expr) = position {
+                    each_part(expr, change);
+                }
+            }
+        }
+    }
+}
+
 impl Nest {
     /// What is stored.
     pub fn stores(&self) -> impl Iterator<Item = &Store> {
@@ -108,45 +137,46 @@ impl Nest {
         self.stores().any(|store| store.target == buffer)
     }
 
-    /// Every expression: starts, values and positions of stores.
-    pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
-        self.stages.iter().flat_map(|stage| {
-            let positions = stage.store.iter().flat_map(|store| &store.positions);
-            let computed = positions.filter_map(|position| match position {
-                Position::Affine(_) => None,
-                Position::Computed(expr) => Some(expr),
-            });
-            stage.fold.iter().map(|fold| &fold.start).chain([&stage.value]).chain(computed)
-        })
+    /// Whether anything is stored atomically.
+    pub fn is_atomic(&self) -> bool {
+        self.stores().any(|store| store.atomic.is_some())
+    }
+
+    /// Whether any stage accumulates.
+    pub fn has_fold(&self) -> bool {
+        self.stages.iter().any(|stage| stage.fold.is_some())
+    }
+
+    /// Whether any part of an expression matches.
+    pub fn any_part(&self, matches: &mut dyn FnMut(&Expr) -> bool) -> bool {
+        let mut found = false;
+        for stage in &self.stages {
+            stage.each_expr(&mut |expr| found = found || any_part(expr, matches));
+        }
+        found
     }
 
     /// Whether any load matches.
-    pub fn loads(&self, mut matches: impl FnMut(&Load) -> bool) -> bool {
-        self.exprs().any(|expr| any_load(expr, &mut matches))
+    pub fn loads(&self, matches: &mut dyn FnMut(&Load) -> bool) -> bool {
+        self.any_part(&mut |part| matches!(&part.kind, ExprKind::Load(load) if matches(load)))
     }
 
     /// Whether a buffer is read.
     pub fn reads(&self, buffer: BufferIndex) -> bool {
-        self.loads(|load| load.node == buffer)
+        self.loads(&mut |load| load.node == buffer)
     }
 }
 
-/// Whether a load in an expression, also in positions and pads, matches.
-pub fn any_load(expr: &Expr, matches: &mut impl FnMut(&Load) -> bool) -> bool {
-    match &expr.kind {
-        ExprKind::Const(_) | ExprKind::Index(_) | ExprKind::Static(_) | ExprKind::Stage(_) => false,
-        ExprKind::Load(load) => {
-            matches(load)
-                || load.positions.iter().any(|position| match position {
-                    Position::Affine(_) => false,
-                    Position::Computed(expr) => any_load(expr, matches),
-                })
-                || load.pad.as_ref().is_some_and(|pad| any_load(pad, matches))
+/// Calls `visit` for every position that is computed.
+pub fn each_computed<'p>(positions: &'p [Position], visit: &mut dyn FnMut(&'p Expr)) {
+    for position in positions {
+        if let Position::Computed(expr) = position {
+            visit(expr);
         }
-        ExprKind::Unary(_, a) | ExprKind::Cast(_, a) | ExprKind::Bitcast(a) => any_load(a, matches),
-        ExprKind::Binary(_, a, b) => any_load(a, matches) || any_load(b, matches),
-        ExprKind::Conditional(a, b, c) => any_load(a, matches) || any_load(b, matches) || any_load(c, matches),
-        ExprKind::Call(_, arguments) => arguments.iter().any(|argument| any_load(argument, matches)),
-        ExprKind::Reduce { body, .. } => any_load(body, matches),
     }
+}
+
+/// Whether any load in an expression, also in positions and pads, matches.
+pub fn any_load(expr: &Expr, matches: &mut dyn FnMut(&Load) -> bool) -> bool {
+    any_part(expr, &mut |part| matches!(&part.kind, ExprKind::Load(load) if matches(load)))
 }

@@ -102,7 +102,7 @@ impl Lowering {
         let place = Place { target: *target, positions: positions.clone() };
         let first = match write {
             Write::Set => None,
-            Write::Fresh(op) => Some((*op, constant(neutral(self.loops.buffers[*target].dtype, *op)))),
+            Write::Fresh(op) => Some((*op, Expr::constant(neutral(self.loops.buffers[*target].dtype, *op)))),
             Write::Onto(op) => Some((*op, load(*target, positions.clone(), value.ty))),
         };
         let nest = |name, place, first, over: &[IndexId], value| Nest {
@@ -117,10 +117,10 @@ impl Lowering {
         }
         // Aside first: one element per point.
         let shape = free.iter().map(|index| (indices[*index].hi - indices[*index].lo) as u32).collect();
-        let aside = self.temporary(format!("{name} aside"), dtype_of(value.ty), shape);
+        let aside = self.temporary(format!("{name} aside"), value.ty.dtype(), shape);
         let beside: Vec<_> = free.iter().map(|index| offset_by(*index, -indices[*index].lo)).collect();
         let (first, then) = match (write, first) {
-            (Write::Onto(op), first) => (Some((*op, constant(neutral(dtype_of(value.ty), *op)))), first),
+            (Write::Onto(op), first) => (Some((*op, Expr::constant(neutral(value.ty.dtype(), *op)))), first),
             (_, first) => (first, None),
         };
         let made = load(aside, beside.clone(), value.ty);
@@ -143,8 +143,8 @@ impl Lowering {
         let is_whole = !matches!(write, Write::Fresh(_)) || covers(statement, &shape);
         let in_place = is_wide && !reads_target && is_whole;
         let sum =
-            if in_place { *target } else { self.temporary(format!("{name} sum"), dtype_of(value.ty), shape.clone()) };
-        let neutral = Expr { kind: ExprKind::Const(neutral(dtype, *op)), ty: value.ty };
+            if in_place { *target } else { self.temporary(format!("{name} sum"), value.ty.dtype(), shape.clone()) };
+        let neutral = Expr::constant(neutral(dtype, *op));
         match write {
             Write::Fresh(_) => self.everywhere(format!("{name} start"), sum, neutral),
             _ if in_place => {}
@@ -168,16 +168,9 @@ impl Lowering {
             made
         } else {
             let reached = self.reached(&name, statement, &shape);
-            let is_reached = Expr {
-                kind: ExprKind::Binary(
-                    BinaryOp::Ne,
-                    Box::new(load(reached, all_of(&shape), Ty::U32)),
-                    Box::new(constant(Value::U32(0))),
-                ),
-                ty: Ty::Bool,
-            };
-            let old = load(*target, all_of(&shape), value.ty);
-            Expr { kind: ExprKind::Conditional(Box::new(is_reached), Box::new(made), Box::new(old)), ty: value.ty }
+            let is_reached = load(reached, all_of(&shape), Ty::U32);
+            let is_reached = Expr::binary(BinaryOp::Ne, is_reached, Expr::constant(Value::U32(0)), Ty::Bool);
+            Expr::conditional(is_reached, made, load(*target, all_of(&shape), value.ty))
         };
         self.everywhere(format!("{name} in place"), *target, put);
     }
@@ -185,7 +178,7 @@ impl Lowering {
     /// A buffer that is 1 where the left side can address an element, and 0 elsewhere.
     fn reached(&mut self, name: &str, statement: &Statement, shape: &[u32]) -> BufferIndex {
         let reached = self.temporary(format!("{name} reached"), DType::U32, shape.to_vec());
-        self.everywhere(format!("{name} unreached"), reached, constant(Value::U32(0)));
+        self.everywhere(format!("{name} unreached"), reached, Expr::constant(Value::U32(0)));
         let mut indices = statement.indices.clone();
         let mut free = Vec::new();
         let mut positions = Vec::with_capacity(shape.len());
@@ -214,7 +207,7 @@ impl Lowering {
             indices,
             free,
             stages: vec![Stage {
-                value: constant(Value::U32(1)),
+                value: Expr::constant(Value::U32(1)),
                 fold: None,
                 store: Some(Store { target: reached, positions, atomic: Some(Accumulate::Max) }),
             }],
@@ -256,20 +249,22 @@ fn stage(place: Place, first: Option<(Accumulate, Expr)>, over: &[IndexId], valu
 /// One stage of an accumulation.
 fn combined(op: Accumulate, a: Expr, b: Expr) -> Expr {
     let ty = a.ty;
-    let kind = match (op, ty) {
-        (Accumulate::Add | Accumulate::Max, Ty::Bool) => ExprKind::Binary(BinaryOp::Or, Box::new(a), Box::new(b)),
-        (Accumulate::Mul | Accumulate::Min, Ty::Bool) => ExprKind::Binary(BinaryOp::And, Box::new(a), Box::new(b)),
-        (Accumulate::Add, _) => ExprKind::Binary(BinaryOp::Add, Box::new(a), Box::new(b)),
-        (Accumulate::Mul, _) => ExprKind::Binary(BinaryOp::Mul, Box::new(a), Box::new(b)),
-        (Accumulate::Max, _) => ExprKind::Call(Function::Max, vec![a, b]),
-        (Accumulate::Min, _) => ExprKind::Call(Function::Min, vec![a, b]),
+    let binary = match (op, ty) {
+        (Accumulate::Add | Accumulate::Max, Ty::Bool) => BinaryOp::Or,
+        (Accumulate::Mul | Accumulate::Min, Ty::Bool) => BinaryOp::And,
+        (Accumulate::Add, _) => BinaryOp::Add,
+        (Accumulate::Mul, _) => BinaryOp::Mul,
+        (Accumulate::Max | Accumulate::Min, _) => {
+            let function = if op == Accumulate::Max { Function::Max } else { Function::Min };
+            return Expr::new(ExprKind::Call(function, vec![a, b]), ty);
+        }
     };
-    Expr { kind, ty }
+    Expr::binary(binary, a, b, ty)
 }
 
 /// The position of an index, moved.
 fn offset_by(index: IndexId, constant: i64) -> Position {
-    Position::Affine(Affine { constant, terms: vec![(Term::Index(index), 1)] })
+    Position::Affine(Affine::index(index, constant))
 }
 
 /// The positions of the indices 0, 1 and so on.
@@ -278,21 +273,7 @@ fn all_of(shape: &[u32]) -> Vec<Position> {
 }
 
 fn load(node: BufferIndex, positions: Vec<Position>, ty: Ty) -> Expr {
-    Expr { kind: ExprKind::Load(Load { node, positions, pad: None }), ty }
-}
-
-fn constant(value: Value) -> Expr {
-    Expr { kind: ExprKind::Const(value), ty: value.ty() }
-}
-
-/// The dtype that holds every value of a type.
-pub fn dtype_of(ty: Ty) -> DType {
-    match ty {
-        Ty::F32 => DType::F32,
-        Ty::I32 => DType::I32,
-        Ty::U32 => DType::U32,
-        Ty::Bool => DType::Bool,
-    }
+    Expr::new(ExprKind::Load(Load { node, positions, pad: None }), ty)
 }
 
 /// What an accumulation into elements of that dtype starts from, as the type that they are read as.

@@ -5,7 +5,7 @@
 
 use crate::loops::ir::{Buffer, BufferIndex, BufferKind, Loops, Nest};
 use crate::loops::optimise::{inline, versions, whole};
-use crate::loops::rewrite::{any_part, rename_reads, rename_writes};
+use crate::loops::rewrite::{rename_reads, rename_writes};
 use crate::node::{MemoryMode, TensorNode};
 use crate::notation::program::{Expr, ExprKind, Position, Term};
 
@@ -43,7 +43,7 @@ impl Computation {
         if !is_whole || nest.stages.len() != 1 {
             return Err("it is set in parts".to_owned());
         }
-        if nest.exprs().any(|expr| any_part(expr, &mut uses_static)) {
+        if nest.any_part(&mut uses_static) {
             return Err("it depends on a static".to_owned());
         }
         let (mut buffers, mut reads) = (vec![loops.buffers[target].clone()], Vec::new());

@@ -1,6 +1,8 @@
 //! A program, checked: every name is resolved, every type and range is known, nothing can leave its tensor. This is what
 //! the program means; the stages behind it decide how it is computed.
 
+use std::ops::{Deref, DerefMut};
+
 use crate::dtype::DType;
 use crate::notation::ast::{Accumulate, BinaryOp, Function, ReduceOp, Span, UnaryOp};
 
@@ -119,6 +121,35 @@ pub struct LoopIndex {
     pub hi: i64,
 }
 
+impl LoopIndex {
+    /// How many values it has.
+    pub const fn count(&self) -> u64 {
+        let count = self.hi.wrapping_sub(self.lo);
+        if count > 0 { count as u64 } else { 0 }
+    }
+}
+
+/// How many points some indices have together; saturates.
+pub fn points(indices: &[LoopIndex], over: &[IndexId]) -> u64 {
+    let mut points = 1u64;
+    for index in over {
+        points = times(points, indices[*index].count());
+    }
+    points
+}
+
+/// The product; saturates, without the 128 bits that the library takes for it.
+pub(crate) fn times(a: u64, b: u64) -> u64 {
+    if a != 0 && b > u64::MAX / a { u64::MAX } else { a.wrapping_mul(b) }
+}
+
+/// The product, where it fits.
+pub(crate) fn product(a: i64, b: i64) -> Option<i64> {
+    let product = a.wrapping_mul(b);
+    // A wrapped product does not lead back, but for the least number, whose negative is itself.
+    (a == 0 || (product.wrapping_div(a) == b && !(a == -1 && b == i64::MIN))).then_some(product)
+}
+
 /// How a statement writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Write {
@@ -153,7 +184,7 @@ pub struct Statement {
 }
 
 /// What an affine expression is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Term {
     /// An index of the statement.
     Index(IndexId),
@@ -171,6 +202,52 @@ pub struct Affine {
 }
 
 impl Affine {
+    /// A constant.
+    pub(crate) fn constant(constant: i64) -> Self {
+        Self { constant, terms: Vec::new() }
+    }
+
+    /// The value of an index, and a constant.
+    pub(crate) fn index(index: IndexId, constant: i64) -> Self {
+        Self { constant, terms: vec![(Term::Index(index), 1)] }
+    }
+
+    /// The index that stands alone, if that is all.
+    pub(crate) fn alone(&self) -> Option<IndexId> {
+        match (self.constant, &self.terms[..]) {
+            (0, &[(Term::Index(index), 1)]) => Some(index),
+            _ => None,
+        }
+    }
+
+    /// Adds a multiple; `None` where 64 bits do not hold it. The terms stay in order: equal sums are written alike.
+    pub(crate) fn add(&mut self, other: &Affine, by: i64) -> Option<()> {
+        self.constant = self.constant.checked_add(product(other.constant, by)?)?;
+        for &(term, factor) in &other.terms {
+            self.add_term(term, product(factor, by)?)?;
+        }
+        Some(())
+    }
+
+    /// Adds a multiple of a term; `None` where 64 bits do not hold it.
+    pub(crate) fn add_term(&mut self, term: Term, factor: i64) -> Option<()> {
+        let mut at = 0;
+        while self.terms.get(at).is_some_and(|(known, _)| *known < term) {
+            at += 1;
+        }
+        match self.terms.get_mut(at) {
+            Some((known, old)) if *known == term => {
+                *old = old.checked_add(factor)?;
+                if *old == 0 {
+                    self.terms.remove(at);
+                }
+            }
+            _ if factor == 0 => {}
+            _ => self.terms.insert(at, (term, factor)),
+        }
+        Some(())
+    }
+
     /// It in words, with `name` for those of its terms.
     pub(crate) fn show<'n>(&self, name: &dyn Fn(Term) -> &'n str) -> String {
         let mut text = String::new();
@@ -210,13 +287,54 @@ pub enum Position {
     Computed(Expr),
 }
 
-/// A typed expression.
+/// A typed expression: a pointer, since expressions are handed on much more often than they are made.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Expr {
+pub struct Expr(Box<TypedKind>);
+
+/// What an expression is, and its type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TypedKind {
     /// What it is.
     pub kind: ExprKind,
     /// Its type.
     pub ty: Ty,
+}
+
+impl Expr {
+    /// An expression of that type.
+    pub fn new(kind: ExprKind, ty: Ty) -> Self {
+        Self(Box::new(TypedKind { kind, ty }))
+    }
+
+    /// A constant.
+    pub fn constant(value: Value) -> Self {
+        Self::new(ExprKind::Const(value), value.ty())
+    }
+
+    /// `a op b`, of that type.
+    pub fn binary(op: BinaryOp, a: Expr, b: Expr, ty: Ty) -> Self {
+        Self::new(ExprKind::Binary(op, a, b), ty)
+    }
+
+    /// `condition ? a : b`
+    pub fn conditional(condition: Expr, a: Expr, b: Expr) -> Self {
+        let ty = a.ty;
+        Self::new(ExprKind::Conditional(condition, a, b), ty)
+    }
+}
+
+impl Deref for Expr {
+    type Target = TypedKind;
+
+    fn deref(&self) -> &TypedKind {
+        &self.0
+    }
+}
+
+impl DerefMut for Expr {
+    fn deref_mut(&mut self) -> &mut TypedKind {
+        &mut self.0
+    }
 }
 
 /// A constant.
@@ -275,20 +393,20 @@ pub enum ExprKind {
     /// The value of an earlier stage of the same point, in loops only: programs have none.
     Stage(usize),
     /// `-` on f32, i32, u32 (wrapping); `!` on bool; `~` on i32, u32.
-    Unary(UnaryOp, Box<Expr>),
+    Unary(UnaryOp, Expr),
     /// Arithmetic on f32, i32, u32; bits and shifts on i32, u32 (the amount may be the other integer type); comparisons
     /// give bool; `==`, `!=` on all types; `&&`, `||` on bool. `**` on f32, i32, u32: of integers, the exponent may be the
     /// other integer type.
-    Binary(BinaryOp, Box<Expr>, Box<Expr>),
+    Binary(BinaryOp, Expr, Expr),
     /// `c ? a : b`, and `select`.
-    Conditional(Box<Expr>, Box<Expr>, Box<Expr>),
+    Conditional(Expr, Expr, Expr),
     /// A function but `select`. `abs`, `sign`, `min`, `max`, `clamp`, `relu` and `pow` are on f32, i32, u32; `isnan`, `isinf` on
     /// f32; the random numbers on u32; the others on f32.
     Call(Function, Vec<Expr>),
     /// To a dtype and back to the type that it is read as: rounds, wraps, saturates, or is the identity.
-    Cast(DType, Box<Expr>),
+    Cast(DType, Expr),
     /// The same 32 bits as another type: f32, i32 or u32.
-    Bitcast(Box<Expr>),
+    Bitcast(Expr),
     /// A reduction over the values of indices, which are bound inside only. `argmax` and `argmin` give the value of their one
     /// index, an i32.
     Reduce {
@@ -297,7 +415,7 @@ pub enum ExprKind {
         /// Over which indices, in order: the last one is the fastest.
         indices: Vec<IndexId>,
         /// Of what.
-        body: Box<Expr>,
+        body: Expr,
     },
 }
 
@@ -309,5 +427,5 @@ pub struct Load {
     /// One per axis.
     pub positions: Vec<Position>,
     /// What the value is where a position is out of range, of the same type; without it nothing is out of range.
-    pub pad: Option<Box<Expr>>,
+    pub pad: Option<Expr>,
 }

@@ -5,7 +5,8 @@ mod tile;
 
 use crate::loops::ir::{Nest, Stage};
 use crate::loops::rewrite::each_child;
-use crate::notation::program::{Expr, ExprKind, IndexId, LoopIndex};
+pub use crate::notation::program::points as iterations;
+use crate::notation::program::{Expr, ExprKind, LoopIndex};
 use crate::notation::spec::Forced;
 
 /// Who computes the points of a nest.
@@ -56,15 +57,13 @@ pub fn choose(nest: &Nest, target: &Target) -> Schedule {
     };
     let is_short =
         |stage: &Stage| stage.fold.as_ref().is_none_or(|fold| iterations(&nest.indices, &fold.over) < MOST_ITERATIONS);
-    let may_share = nest.stages.iter().all(is_short) && nest.stores().all(|store| store.atomic.is_none());
+    let may_share = nest.stages.iter().all(is_short) && !nest.is_atomic();
     let points = iterations(&nest.indices, &nest.free);
     let many = if target.is_cpu { MANY_POINTS_ON_CPU } else { MANY_POINTS };
     let is_shared = match target.forced {
         None => {
             nest.stages.iter().any(is_long) && points <= many
-                || target.leaves_loops
-                    && nest.stages.iter().any(|stage| stage.fold.is_some())
-                    && turns(nest) > MOST_TURNS
+                || target.leaves_loops && nest.has_fold() && turns(nest) > MOST_TURNS
         }
         forced => forced == Some(Forced::PerWorkgroup),
     };
@@ -98,14 +97,4 @@ fn inner_turns(expr: &Expr, indices: &[LoopIndex]) -> u64 {
         ExprKind::Reduce { indices: over, .. } => iterations(indices, over).saturating_mul(inner.saturating_add(1)),
         _ => inner,
     }
-}
-
-/// How many points some indices have together; saturates.
-pub fn iterations(indices: &[LoopIndex], over: &[IndexId]) -> u64 {
-    over.iter().fold(1, |product, index| product.saturating_mul(extent(&indices[*index])))
-}
-
-/// How many values an index has.
-pub fn extent(index: &LoopIndex) -> u64 {
-    index.hi.saturating_sub(index.lo).max(0) as u64
 }

@@ -117,5 +117,5 @@ impl Lowering<'_> {
 
 /// What an accumulation of a type starts from.
 pub(crate) fn neutral(ty: Ty, op: Accumulate) -> Value {
-    lower::neutral(lower::dtype_of(ty), op)
+    lower::neutral(ty.dtype(), op)
 }

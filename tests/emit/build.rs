@@ -11,7 +11,7 @@ use wgslab::wgsl::emit::{EmitLimits, Emitted, emit};
 use wgslab::{Access, Context, DType, Device, KernelSpec, TensorNode, gpu};
 
 pub fn expr(kind: ExprKind, ty: Ty) -> Expr {
-    Expr { kind, ty }
+    Expr::new(kind, ty)
 }
 
 pub fn constant(value: Value) -> Expr {
@@ -36,13 +36,13 @@ pub fn index(id: IndexId) -> Expr {
 
 pub fn unary(op: UnaryOp, a: Expr) -> Expr {
     let ty = a.ty;
-    expr(ExprKind::Unary(op, Box::new(a)), ty)
+    expr(ExprKind::Unary(op, a), ty)
 }
 
 pub fn binary(op: BinaryOp, a: Expr, b: Expr) -> Expr {
     use BinaryOp::*;
     let ty = if matches!(op, Lt | Le | Gt | Ge | Eq | Ne) { Ty::Bool } else { a.ty };
-    expr(ExprKind::Binary(op, Box::new(a), Box::new(b)), ty)
+    expr(ExprKind::Binary(op, a, b), ty)
 }
 
 pub fn call(function: Function, arguments: Vec<Expr>) -> Expr {
@@ -55,21 +55,21 @@ pub fn call(function: Function, arguments: Vec<Expr>) -> Expr {
 }
 
 pub fn cast(dtype: DType, a: Expr) -> Expr {
-    expr(ExprKind::Cast(dtype, Box::new(a)), Ty::of(dtype))
+    expr(ExprKind::Cast(dtype, a), Ty::of(dtype))
 }
 
 pub fn bitcast(ty: Ty, a: Expr) -> Expr {
-    expr(ExprKind::Bitcast(Box::new(a)), ty)
+    expr(ExprKind::Bitcast(a), ty)
 }
 
 pub fn conditional(condition: Expr, a: Expr, b: Expr) -> Expr {
     let ty = a.ty;
-    expr(ExprKind::Conditional(Box::new(condition), Box::new(a), Box::new(b)), ty)
+    expr(ExprKind::Conditional(condition, a, b), ty)
 }
 
 pub fn reduce(op: ReduceOp, indices: &[IndexId], body: Expr) -> Expr {
     let ty = if matches!(op, ReduceOp::ArgMax | ReduceOp::ArgMin) { Ty::I32 } else { body.ty };
-    expr(ExprKind::Reduce { op, indices: indices.to_vec(), body: Box::new(body) }, ty)
+    expr(ExprKind::Reduce { op, indices: indices.to_vec(), body }, ty)
 }
 
 /// `constant + sum of factor * index`
@@ -114,7 +114,7 @@ impl Lab {
 
     pub fn padded(&self, node: NodeIndex, positions: Vec<Position>, pad: Expr) -> Expr {
         let ty = Ty::of(self.program.nodes[node].dtype);
-        expr(ExprKind::Load(Load { node, positions, pad: Some(Box::new(pad)) }), ty)
+        expr(ExprKind::Load(Load { node, positions, pad: Some(pad) }), ty)
     }
 
     /// `target[positions] write value` over ranges; the first `free` indices stand on the left.

@@ -113,11 +113,11 @@ fn count_parts(program: &Program, parts: &mut BTreeMap<String, u64>) {
                 }
                 ExprKind::Binary(op, a, b) => {
                     add(format!("{op:?} {:?}", a.ty));
-                    open.extend([&**a, &**b]);
+                    open.extend([a, b]);
                 }
                 ExprKind::Conditional(a, b, c) => {
                     add(format!("? : {:?}", b.ty));
-                    open.extend([&**a, &**b, &**c]);
+                    open.extend([a, b, c]);
                 }
                 ExprKind::Call(function, arguments) => {
                     add(format!("{} {:?}", function.name(), arguments[0].ty));

@@ -2,10 +2,10 @@
 //! computing something again and storing it, not between two ways of computing it.
 
 use crate::dtype::DType;
-use crate::loops::ir::{Nest, Stage};
+use crate::loops::ir::Nest;
 use crate::loops::rewrite::each_child;
 use crate::notation::ast::{BinaryOp, Function};
-use crate::notation::program::{Expr, ExprKind, IndexId, LoopIndex};
+use crate::notation::program::{self, Expr, ExprKind, LoopIndex, points};
 
 /// A load.
 pub const ACCESS: u64 = 4;
@@ -15,16 +15,6 @@ const SLOW: u64 = 4;
 const FUNCTION: u64 = 8;
 /// Functions that are made of several of those.
 const LONG_FUNCTION: u64 = 32;
-
-/// The values of an index.
-pub fn count(index: &LoopIndex) -> u64 {
-    index.hi.saturating_sub(index.lo).max(0) as u64
-}
-
-/// The values of some indices together; saturates.
-pub fn points(indices: &[LoopIndex], over: &[IndexId]) -> u64 {
-    over.iter().fold(1, |product, index| product.saturating_mul(count(&indices[*index])))
-}
 
 /// What computing an expression once costs, where an access costs so much, and how many parts it has; both saturate.
 pub fn cost(expr: &Expr, indices: &[LoopIndex], access: u64) -> (u64, u64) {
@@ -52,7 +42,7 @@ pub fn cost(expr: &Expr, indices: &[LoopIndex], access: u64) -> (u64, u64) {
         inner = inner.saturating_add(1);
         times = times.max(1);
     }
-    (inner.saturating_mul(times).saturating_add(own), parts)
+    (program::times(inner, times).saturating_add(own), parts)
 }
 
 fn of_function(function: Function) -> u64 {
@@ -86,19 +76,25 @@ pub fn depth(expr: &Expr) -> u32 {
 
 /// How many parts the expressions of a nest have together, and how deep the deepest is.
 pub fn size(nest: &Nest) -> (u64, u32) {
-    nest.exprs()
-        .fold((0, 0), |(parts, deepest), expr| (parts + cost(expr, &nest.indices, 0).1, deepest.max(depth(expr))))
+    let (mut parts, mut deepest) = (0, 0);
+    for stage in &nest.stages {
+        stage.each_expr(&mut |expr| {
+            parts += cost(expr, &nest.indices, 0).1;
+            deepest = deepest.max(depth(expr));
+        });
+    }
+    (parts, deepest)
 }
 
 /// The operations of a nest at all its points.
 pub fn operations(nest: &Nest) -> u64 {
-    let of_stage = |stage: &Stage| {
-        let (own, _) = cost(&stage.value, &nest.indices, 0);
-        match &stage.fold {
-            Some(fold) => points(&nest.indices, &fold.over).saturating_mul(own.saturating_add(1)),
-            None => own,
+    let mut point = 0u64;
+    for stage in &nest.stages {
+        let (mut own, _) = cost(&stage.value, &nest.indices, 0);
+        if let Some(fold) = &stage.fold {
+            own = program::times(points(&nest.indices, &fold.over), own.saturating_add(1));
         }
-    };
-    let point = nest.stages.iter().map(of_stage).fold(0, u64::saturating_add);
-    points(&nest.indices, &nest.free).saturating_mul(point)
+        point = point.saturating_add(own);
+    }
+    program::times(points(&nest.indices, &nest.free), point)
 }

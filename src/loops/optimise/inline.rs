@@ -7,10 +7,10 @@
 
 use crate::dtype::DType;
 use crate::loops::ir::{BufferIndex, BufferKind, Loops, Nest, Stage};
-use crate::loops::optimise::cost::{ACCESS, cost, points, size};
-use crate::loops::optimise::{MOST_DEPTH, MOST_PARTS, is_sound, whole};
-use crate::loops::rewrite::{IndexMap, each_child, each_part, index, map_expr};
-use crate::notation::program::{Affine, Expr, ExprKind, IndexId, Load, Position, Ty};
+use crate::loops::optimise::cost::{ACCESS, cost};
+use crate::loops::optimise::{is_fine, whole};
+use crate::loops::rewrite::{IndexMap, each_child, map_expr};
+use crate::notation::program::{Affine, Expr, ExprKind, IndexId, Load, Position, Ty, points, times};
 
 /// Two loads and four operations, or one load and eight.
 const CHEAP: u64 = 12;
@@ -57,9 +57,7 @@ type Kept = (Option<BufferIndex>, &'static str);
 impl<'a> Maker<'a> {
     fn of(loops: &'a Loops, at: usize) -> Result<Self, Kept> {
         let nest = &loops.nests[at];
-        let ([Stage { value, fold, store: Some(store) }], true) =
-            (&nest.stages[..], nest.stores().all(|s| s.atomic.is_none()))
-        else {
+        let ([Stage { value, fold, store: Some(store) }], false) = (&nest.stages[..], nest.is_atomic()) else {
             return Err((nest.stores().next().map(|store| store.target), "several points accumulate onto an element"));
         };
         let kept = |why| Err((Some(store.target), why));
@@ -84,7 +82,7 @@ impl<'a> Maker<'a> {
         let mut map: IndexMap = vec![None; self.nest.indices.len()];
         for free in &self.nest.free {
             // Those that no axis has run over one value.
-            map[*free] = Some(Affine { constant: self.nest.indices[*free].lo, terms: Vec::new() });
+            map[*free] = Some(Affine::constant(self.nest.indices[*free].lo));
         }
         for (axis, position) in self.axes.iter().zip(positions) {
             let Position::Affine(affine) = position else { return None };
@@ -95,7 +93,7 @@ impl<'a> Maker<'a> {
         // Indices of reductions inside become indices of the reader.
         for (own, range) in self.nest.indices.iter().enumerate() {
             if map[own].is_none() {
-                map[own] = Some(index(reader.indices.len()));
+                map[own] = Some(Affine::index(reader.indices.len(), 0));
                 reader.indices.push(range.clone());
             }
         }
@@ -109,7 +107,7 @@ pub fn rounded(value: Expr, dtype: DType) -> Expr {
     if matches!(dtype, DType::F32 | DType::I32 | DType::U32 | DType::Bool) {
         return value;
     }
-    Expr { kind: ExprKind::Cast(dtype, Box::new(value)), ty: Ty::of(dtype) }
+    Expr::new(ExprKind::Cast(dtype, value), Ty::of(dtype))
 }
 
 /// Puts the value of the nest at `at` in place of what reads it. Gives its target if nothing reads it any more.
@@ -125,12 +123,12 @@ fn try_inline(loops: &mut Loops, at: usize, always: bool) -> Result<Option<Buffe
         let nest = &loops.nests[reader];
         let times = evaluations(nest, target);
         let is_once = times <= elements;
-        let folds = nest.stages.iter().any(|stage| stage.fold.is_some());
+        let folds = nest.has_fold();
         let is_worth = always
             || price <= CHEAP
             || !folds && price <= BROADCAST
             || is_once && (price <= MODERATE || readers.len() == 1)
-            || times.saturating_mul(price) <= SMALL_WORK;
+            || crate::notation::program::times(times, price) <= SMALL_WORK;
         let between = &loops.nests[at + 1..reader];
         let may_move = !between.iter().any(|other| other.stores().any(|store| maker.nest.reads(store.target)));
         if !is_worth {
@@ -159,32 +157,20 @@ fn inlined(reader: &Nest, maker: &Maker<'_>) -> Option<Nest> {
     let mut is_done = true;
     let mut stages = std::mem::take(&mut nest.stages);
     for stage in &mut stages {
-        let mut replace = |expr: &mut Expr| {
-            each_part(expr, &mut |part| {
-                let ExprKind::Load(load) = &part.kind else { return };
-                if load.node != maker.target {
-                    return;
-                }
-                let value = if load.pad.is_none() { maker.at(&load.positions, &mut nest) } else { None };
-                match value {
-                    Some(value) => *part = value,
-                    None => is_done = false,
-                }
-            });
-        };
-        replace(&mut stage.value);
-        if let Some(fold) = &mut stage.fold {
-            replace(&mut fold.start);
-        }
-        for position in stage.store.iter_mut().flat_map(|store| &mut store.positions) {
-            if let Position::Computed(expr) = position {
-                replace(expr);
+        stage.each_part(&mut |part| {
+            let ExprKind::Load(load) = &part.kind else { return };
+            if load.node != maker.target {
+                return;
             }
-        }
+            let value = if load.pad.is_none() { maker.at(&load.positions, &mut nest) } else { None };
+            match value {
+                Some(value) => *part = value,
+                None => is_done = false,
+            }
+        });
     }
     nest.stages = stages;
-    let (parts, depth) = size(&nest);
-    (is_done && parts <= MOST_PARTS && depth <= MOST_DEPTH && is_sound(&nest)).then_some(nest)
+    (is_done && is_fine(&nest)).then_some(nest)
 }
 
 /// How many elements of a buffer a nest reads, each place where it stands once: what is read twice is computed once.
@@ -192,7 +178,7 @@ fn evaluations(nest: &Nest, buffer: BufferIndex) -> u64 {
     type Seen<'e> = Vec<(&'e [Position], u64)>;
     fn within<'e>(expr: &'e Expr, times: u64, nest: &Nest, buffer: BufferIndex, seen: &mut Seen<'e>) {
         let times = match &expr.kind {
-            ExprKind::Reduce { indices, .. } => times.saturating_mul(points(&nest.indices, indices)),
+            ExprKind::Reduce { indices, .. } => crate::notation::program::times(times, points(&nest.indices, indices)),
             ExprKind::Load(Load { node, positions, .. }) if *node == buffer => {
                 if !seen.contains(&(positions, times)) {
                     seen.push((positions, times));
@@ -206,15 +192,10 @@ fn evaluations(nest: &Nest, buffer: BufferIndex) -> u64 {
     let (mut seen, free) = (Seen::new(), points(&nest.indices, &nest.free));
     for stage in &nest.stages {
         let over = stage.fold.as_ref().map_or(1, |fold| points(&nest.indices, &fold.over));
-        within(&stage.value, free.saturating_mul(over), nest, buffer, &mut seen);
-        let positions = stage.store.iter().flat_map(|store| &store.positions);
-        let computed = positions.filter_map(|position| match position {
-            Position::Computed(expr) => Some(expr),
-            Position::Affine(_) => None,
+        stage.each_expr(&mut |expr| {
+            let over = if std::ptr::eq(expr, &stage.value) { over } else { 1 };
+            within(expr, times(free, over), nest, buffer, &mut seen);
         });
-        for expr in stage.fold.iter().map(|fold| &fold.start).chain(computed) {
-            within(expr, free, nest, buffer, &mut seen);
-        }
     }
     seen.iter().fold(0, |sum, (_, times)| sum.saturating_add(*times))
 }

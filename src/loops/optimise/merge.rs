@@ -5,11 +5,10 @@
 //! the same points that have nothing to do with each other are done together.
 
 use crate::loops::ir::{BufferIndex, BufferKind, Loops, Nest, Stage};
-use crate::loops::optimise::cost::{count, points, size};
 use crate::loops::optimise::inline::rounded;
-use crate::loops::optimise::{MOST_DEPTH, MOST_PARTS, is_sound, may_pass, whole};
-use crate::loops::rewrite::{IndexMap, each_part, index, map_expr, mapped_positions};
-use crate::notation::program::{Affine, Expr, ExprKind, LoopIndex, Position, Term};
+use crate::loops::optimise::{is_fine, may_pass, whole};
+use crate::loops::rewrite::{IndexMap, map_affines, map_indices, map_part};
+use crate::notation::program::{Affine, Expr, ExprKind, LoopIndex, Position, Term, points, product};
 
 /// Stages of a nest, at most.
 const MOST_STAGES: usize = 16;
@@ -38,8 +37,7 @@ pub fn merge(loops: &mut Loops) {
 /// Two nests as one, and which of their places it takes.
 fn merged(loops: &Loops, earlier: usize, later: usize) -> Option<(Nest, usize)> {
     let (first, second) = (&loops.nests[earlier], &loops.nests[later]);
-    let is_atomic = |nest: &Nest| nest.stores().any(|store| store.atomic.is_some());
-    if first.stages.len() + second.stages.len() > MOST_STAGES || is_atomic(first) || is_atomic(second) {
+    if first.stages.len() + second.stages.len() > MOST_STAGES || first.is_atomic() || second.is_atomic() {
         return None;
     }
     let (mut map, is_paired) = match read_by(first, second) {
@@ -62,7 +60,7 @@ fn merged(loops: &Loops, earlier: usize, later: usize) -> Option<(Nest, usize)> 
     };
     for (own, range) in first.indices.iter().enumerate() {
         if map[own].is_none() {
-            map[own] = Some(index(nest.indices.len()));
+            map[own] = Some(Affine::index(nest.indices.len(), 0));
             nest.indices.push(range.clone());
         }
     }
@@ -80,8 +78,7 @@ fn merged(loops: &Loops, earlier: usize, later: usize) -> Option<(Nest, usize)> 
         }
         nest.name = format!("{}+{}", first.name, second.name);
     }
-    let (parts, depth) = size(&nest);
-    (parts <= MOST_PARTS && depth <= MOST_DEPTH && is_sound(&nest)).then_some((nest, at))
+    is_fine(&nest).then_some((nest, at))
 }
 
 /// Drops what the first stages store for nobody; whether anything is left of it.
@@ -108,7 +105,7 @@ fn drop_stores(loops: &Loops, nest: &mut Nest, first: usize, merged: (usize, usi
 /// The first element of what one nest stores that another reads.
 fn read_by(first: &Nest, second: &Nest) -> Option<(BufferIndex, Vec<Position>)> {
     let mut found = None;
-    second.loads(|load| {
+    second.loads(&mut |load| {
         let is_read = first.writes(load.node);
         if is_read {
             found = Some((load.node, load.positions.clone()));
@@ -131,8 +128,8 @@ fn behind(
     let (Some(store), None) = (stores.next(), stores.next()) else { return None };
     let mut map: IndexMap = vec![None; first.indices.len()];
     for free in &first.free {
-        if count(&first.indices[*free]) == 1 {
-            map[*free] = Some(Affine { constant: first.indices[*free].lo, terms: Vec::new() });
+        if first.indices[*free].count() == 1 {
+            map[*free] = Some(Affine::constant(first.indices[*free].lo));
         }
     }
     for (own, other) in store.positions.iter().zip(positions) {
@@ -142,7 +139,8 @@ fn behind(
             map[free] = Some(Affine { constant, terms: other.terms.clone() });
         }
     }
-    if first.free.iter().any(|free| map[*free].is_none()) || mapped_positions(&store.positions, &map)? != positions {
+    let mut stored = store.positions.clone();
+    if first.free.iter().any(|free| map[*free].is_none()) || !map_affines(&mut stored, &map) || stored != positions {
         return None;
     }
     let mut taken = Vec::new();
@@ -150,7 +148,7 @@ fn behind(
         let range = &first.indices[*free];
         let Some(Affine { constant, terms }) = &map[*free] else { return false };
         match terms[..] {
-            [] => count(range) == 1 && *constant == range.lo,
+            [] => range.count() == 1 && *constant == range.lo,
             [(Term::Index(index), 1)] => {
                 let LoopIndex { lo, hi, .. } = second.indices[index];
                 let is_new = !taken.contains(&index);
@@ -161,7 +159,7 @@ fn behind(
         }
     });
     let others = second.free.iter().filter(|index| !taken.contains(index));
-    let is_paired = is_paired && others.into_iter().all(|index| count(&second.indices[*index]) == 1);
+    let is_paired = is_paired && others.into_iter().all(|index| second.indices[*index].count() == 1);
     // Else it is done for the points of the second nest, which must be no more, and all of which there must be; and only
     // its own points are known to them.
     let is_subset = || {
@@ -180,8 +178,7 @@ fn behind(
 
 /// The points of an elementwise nest as those of another one with the same ranges.
 fn beside(first: &Nest, second: &Nest) -> Option<IndexMap> {
-    let is_elementwise = |nest: &Nest| nest.stages.iter().all(|stage| stage.fold.is_none());
-    if !is_elementwise(first) || !is_elementwise(second) || first.free.len() != second.free.len() {
+    if first.has_fold() || second.has_fold() || first.free.len() != second.free.len() {
         return None;
     }
     let mut map: IndexMap = vec![None; first.indices.len()];
@@ -190,7 +187,7 @@ fn beside(first: &Nest, second: &Nest) -> Option<IndexMap> {
         if (one.lo, one.hi) != (two.lo, two.hi) {
             return None;
         }
-        map[*own] = Some(index(*other));
+        map[*own] = Some(Affine::index(*other, 0));
     }
     Some(map)
 }
@@ -198,15 +195,13 @@ fn beside(first: &Nest, second: &Nest) -> Option<IndexMap> {
 /// A stage of the first nest at the points of the second.
 fn moved(stage: &Stage, map: &IndexMap) -> Option<Stage> {
     let mut stage = stage.clone();
-    let mut is_moved = map_expr(&mut stage.value, map);
+    let mut is_moved = true;
+    stage.each_part(&mut |part| is_moved &= map_part(part, map));
     if let Some(fold) = &mut stage.fold {
-        is_moved &= map_expr(&mut fold.start, map);
-        for over in &mut fold.over {
-            *over = map.get(*over)?.as_ref().and_then(crate::loops::rewrite::alone)?;
-        }
+        is_moved &= map_indices(&mut fold.over, map);
     }
     if let Some(store) = &mut stage.store {
-        store.positions = mapped_positions(&store.positions, map)?;
+        is_moved &= map_affines(&mut store.positions, map);
     }
     is_moved.then_some(stage)
 }
@@ -215,32 +210,27 @@ fn moved(stage: &Stage, map: &IndexMap) -> Option<Stage> {
 fn behind_stages(stage: &Stage, before: &[Stage], loops: &Loops, by: usize) -> Option<Stage> {
     let mut stage = stage.clone();
     let mut is_done = true;
-    let mut change = |expr: &mut Expr| {
-        each_part(expr, &mut |part| match &mut part.kind {
-            ExprKind::Stage(number) => *number += by,
-            ExprKind::Load(load) => {
-                let mut stores = before.iter().enumerate().filter_map(|(at, stage)| Some((at, stage.store.as_ref()?)));
-                if !stores.clone().any(|(_, store)| store.target == load.node) {
-                    return;
-                }
-                let is_it = |store: &crate::loops::ir::Store| {
-                    store.target == load.node && store.positions == load.positions && load.pad.is_none()
-                };
-                match stores.find(|(_, store)| is_it(store)) {
-                    Some((at, _)) => {
-                        let dtype = loops.buffers[load.node].dtype;
-                        *part = rounded(Expr { kind: ExprKind::Stage(at), ty: part.ty }, dtype);
-                    }
-                    None => is_done = false,
+    stage.each_part(&mut |part| match &mut part.kind {
+        ExprKind::Stage(number) => *number += by,
+        ExprKind::Load(load) => {
+            let (mut is_stored, mut found) = (false, None);
+            for (at, stage) in before.iter().enumerate() {
+                let Some(store) = stage.store.as_ref().filter(|store| store.target == load.node) else { continue };
+                is_stored = true;
+                if found.is_none() && store.positions == load.positions && load.pad.is_none() {
+                    found = Some(at);
                 }
             }
-            _ => {}
-        });
-    };
-    change(&mut stage.value);
-    if let Some(fold) = &mut stage.fold {
-        change(&mut fold.start);
-    }
+            match found {
+                Some(at) => {
+                    let dtype = loops.buffers[load.node].dtype;
+                    *part = rounded(Expr::new(ExprKind::Stage(at), part.ty), dtype);
+                }
+                None => is_done &= !is_stored,
+            }
+        }
+        _ => {}
+    });
     is_done.then_some(stage)
 }
 
@@ -275,19 +265,19 @@ impl Reach {
                 continue;
             };
             let LoopIndex { lo, hi, .. } = indices[index];
-            let ends = factor.checked_mul(lo).zip(factor.checked_mul(hi - 1));
-            let sums = ends.and_then(|(one, other)| {
-                Some((reach.least.checked_add(one.min(other))?, reach.most.checked_add(one.max(other))?))
-            });
-            match sums {
-                Some((least, most)) => (reach.least, reach.most) = (least, most),
-                None => reach.is_known = false,
-            }
+            reach.is_known &= reach.extend(product(factor, lo), product(factor, hi - 1)).is_some();
             if hi - lo > 1 {
                 reach.step = divisor(reach.step, factor);
             }
         }
         reach
+    }
+
+    fn extend(&mut self, one: Option<i64>, other: Option<i64>) -> Option<()> {
+        let (one, other) = (one?, other?);
+        self.least = self.least.checked_add(one.min(other))?;
+        self.most = self.most.checked_add(one.max(other))?;
+        Some(())
     }
 
     fn is_apart(&self, other: &Self) -> Option<bool> {

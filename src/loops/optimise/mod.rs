@@ -19,7 +19,7 @@ pub(crate) mod versions;
 mod tests;
 
 use crate::loops::ir::{BufferIndex, BufferKind, Loops, Nest};
-use crate::notation::program::{Position, Term};
+use crate::notation::program::{Load, Position, Term};
 
 pub use cost::operations;
 pub use split::split;
@@ -98,28 +98,32 @@ pub(crate) fn whole(
         }
     }
     let others = nest.free.iter().filter(|index| !seen.contains(index));
-    others.into_iter().all(|index| cost::count(&nest.indices[*index]) == 1).then_some(axes)
+    others.into_iter().all(|index| nest.indices[*index].count() == 1).then_some(axes)
 }
 
 /// Whether each point of a nest reads, of what the nest stores, only the very elements that it stores itself, and no two
 /// points or stages store one element.
 fn is_sound(nest: &Nest) -> bool {
-    let stores: Vec<_> = nest.stores().collect();
-    if stores.iter().any(|store| store.atomic.is_some()) {
-        return stores.len() == 1 && !nest.reads(stores[0].target);
+    let is_atomic = nest.is_atomic();
+    for (at, one) in nest.stores().enumerate() {
+        for other in nest.stores().take(at) {
+            let is_apart =
+                other.target != one.target || merge::are_apart(&one.positions, &other.positions, &nest.indices);
+            if is_atomic || !is_apart {
+                return false;
+            }
+        }
     }
-    let meets_another = |at: usize| {
-        let one = stores[at];
-        let others = stores[..at].iter().filter(|other| other.target == one.target);
-        others.into_iter().any(|other| !merge::are_apart(&one.positions, &other.positions, &nest.indices))
+    let is_elsewhere = |load: &Load| {
+        nest.stores().any(|store| store.target == load.node && (is_atomic || store.positions != load.positions))
     };
-    if (0..stores.len()).any(meets_another) {
-        return false;
-    }
-    !nest.loads(|load| {
-        let mut of_it = stores.iter().filter(|store| store.target == load.node);
-        of_it.any(|store| store.positions != load.positions)
-    })
+    !nest.loads(&mut |load| is_elsewhere(load))
+}
+
+/// Whether a nest that was made of others is sound, and not too large.
+fn is_fine(nest: &Nest) -> bool {
+    let (parts, depth) = cost::size(nest);
+    parts <= MOST_PARTS && depth <= MOST_DEPTH && is_sound(nest)
 }
 
 /// Whether what `nest` reads and writes is left alone by those in between, so that it may be done behind them, or before.

@@ -5,11 +5,10 @@
 //! not divide what there is, the old nest accumulates first.
 
 use crate::loops::ir::{Buffer, BufferKind, Fold, Loops, Nest, Stage, Store};
-use crate::loops::lower::{dtype_of, neutral};
-use crate::loops::optimise::cost::{count, points};
-use crate::loops::rewrite::{IndexMap, each_child, each_child_mut, each_part, index, map_expr};
+use crate::loops::lower::neutral;
+use crate::loops::rewrite::{IndexMap, any_part, each_child_mut, map_expr};
 use crate::notation::ast::{Accumulate, BinaryOp, ReduceOp};
-use crate::notation::program::{Affine, Expr, ExprKind, Load, LoopIndex, Position, Term, Ty, Value};
+use crate::notation::program::{Affine, Expr, ExprKind, Load, LoopIndex, Position, Term, Ty, Value, points, times};
 
 /// What is accumulated altogether for a split to be worth a kernel.
 const LEAST_WORK: u64 = 1 << 20;
@@ -44,9 +43,9 @@ fn take(expr: &mut Expr, indices: &[LoopIndex], first: usize, made: &mut Vec<Sta
     let mut stage = |value: Expr, op| {
         let (ty, over) = (value.ty, over.clone());
         made.push(Stage { value, fold: Some(Fold { op, start: start(ty, op), over }), store: None });
-        Expr { kind: ExprKind::Stage(first + made.len() - 1), ty }
+        Expr::new(ExprKind::Stage(first + made.len() - 1), ty)
     };
-    let number = |number| Box::new(Expr { kind: ExprKind::Const(Value::I32(number)), ty });
+    let number = |number| Expr::constant(Value::I32(number));
     let op = match op {
         ReduceOp::Sum => Accumulate::Add,
         ReduceOp::Prod => Accumulate::Mul,
@@ -56,42 +55,34 @@ fn take(expr: &mut Expr, indices: &[LoopIndex], first: usize, made: &mut Vec<Sta
         // The first position at which the value is the extreme one: what is accumulated in any order can be shared.
         ReduceOp::ArgMax | ReduceOp::ArgMin => {
             let op = if *op == ReduceOp::ArgMax { Accumulate::Max } else { Accumulate::Min };
-            let extreme = stage((**body).clone(), op);
-            let is_extreme = ExprKind::Binary(BinaryOp::Eq, body.clone(), Box::new(extreme));
-            let is_extreme = Box::new(Expr { kind: is_extreme, ty: Ty::Bool });
-            let position = Box::new(Expr { kind: ExprKind::Index(over[0]), ty });
-            let value = ExprKind::Conditional(is_extreme, position, number(i32::MAX));
-            let found = stage(Expr { kind: value, ty }, Accumulate::Min);
+            let extreme = stage(body.clone(), op);
+            let is_extreme = Expr::binary(BinaryOp::Eq, body.clone(), extreme, Ty::Bool);
+            let position = Expr::new(ExprKind::Index(over[0]), ty);
+            let value = Expr::conditional(is_extreme, position, number(i32::MAX));
+            let found = stage(value, Accumulate::Min);
             // All are NaN.
-            let is_none = ExprKind::Binary(BinaryOp::Eq, Box::new(found.clone()), number(i32::MAX));
-            let is_none = Box::new(Expr { kind: is_none, ty: Ty::Bool });
-            expr.kind = ExprKind::Conditional(is_none, number(0), Box::new(found));
+            let is_none = Expr::binary(BinaryOp::Eq, found.clone(), number(i32::MAX), Ty::Bool);
+            *expr = Expr::conditional(is_none, number(0), found);
             return;
         }
     };
-    *expr = stage((**body).clone(), op);
+    *expr = stage(body.clone(), op);
 }
 
 fn start(ty: Ty, op: Accumulate) -> Expr {
-    Expr { kind: ExprKind::Const(neutral(dtype_of(ty), op)), ty }
+    Expr::constant(neutral(ty.dtype(), op))
 }
 
 /// Says that the stages from a number on are so many further behind.
 fn shift(stages: &mut [Stage], from: usize, by: usize) {
-    let later = |expr: &mut Expr| {
-        each_part(expr, &mut |part| {
+    for stage in stages {
+        stage.each_part(&mut |part| {
             if let ExprKind::Stage(number) = &mut part.kind
                 && *number >= from
             {
                 *number += by;
             }
         });
-    };
-    for stage in stages {
-        later(&mut stage.value);
-        if let Some(fold) = &mut stage.fold {
-            later(&mut fold.start);
-        }
     }
 }
 
@@ -113,16 +104,16 @@ fn parts_of(loops: &mut Loops, at: usize, stage: usize, (busy, in_rows): (u64, b
     let nest = &loops.nests[at];
     let Stage { value, fold: Some(Fold { op, over, .. }), .. } = &nest.stages[stage] else { return None };
     let (all, own) = (points(&nest.indices, &nest.free), points(&nest.indices, over));
-    let is_worth = all <= FEW_POINTS && all.saturating_mul(own) >= LEAST_WORK;
+    let is_worth = all <= FEW_POINTS && times(all, own) >= LEAST_WORK;
     if !(is_worth || own > MOST_ITERATIONS) || value.ty == Ty::Bool || uses_stages(value) || all > u64::from(u32::MAX) {
         return None;
     }
     // The longest, the last one of those.
-    let &along = over.iter().max_by_key(|index| count(&nest.indices[**index]))?;
+    let &along = over.iter().max_by_key(|index| nest.indices[**index].count())?;
     let LoopIndex { name, lo, hi } = nest.indices[along].clone();
-    let extent = count(&nest.indices[along]);
+    let extent = nest.indices[along].count();
     let parts = (busy / all.max(1)).max(own / MOST_ITERATIONS).min(own / LEAST_ITERATIONS).min(extent);
-    if parts < 2 || parts.saturating_mul(all) > u64::from(u32::MAX) {
+    if parts < 2 || times(parts, all) > u64::from(u32::MAX) {
         return None;
     }
     let mut turns = extent / parts;
@@ -140,7 +131,7 @@ fn parts_of(loops: &mut Loops, at: usize, stage: usize, (busy, in_rows): (u64, b
     for free in nest.free.iter().rev() {
         number.terms.insert(0, (Term::Index(*free), stride));
         number.constant -= nest.indices[*free].lo * stride;
-        stride *= count(&nest.indices[*free]) as i64;
+        stride *= nest.indices[*free].count() as i64;
     }
     let mut partial = nest.clone();
     partial.name.push_str(" parts");
@@ -148,12 +139,12 @@ fn parts_of(loops: &mut Loops, at: usize, stage: usize, (busy, in_rows): (u64, b
     partial.indices[along] = LoopIndex { name: name.clone(), lo: 0, hi: turns };
     partial.indices.push(LoopIndex { name: name.clone(), lo: 0, hi: parts as i64 });
     partial.free.push(part);
-    let mut map: IndexMap = (0..partial.indices.len()).map(|own| Some(index(own))).collect();
+    let mut map: IndexMap = (0..partial.indices.len()).map(|own| Some(Affine::index(own, 0))).collect();
     map[along] =
         Some(Affine { constant: lo, terms: vec![(Term::Index(along), along_by), (Term::Index(part), part_by)] });
     let mut of_part = value.clone();
     let target = loops.buffers.len();
-    let positions = vec![Position::Affine(number), Position::Affine(index(part))];
+    let positions = vec![Position::Affine(number), Position::Affine(Affine::index(part, 0))];
     let load = Load { node: target, positions: positions.clone(), pad: None };
     partial.stages = vec![Stage {
         value: if map_expr(&mut of_part, &map) { of_part } else { return None },
@@ -163,14 +154,14 @@ fn parts_of(loops: &mut Loops, at: usize, stage: usize, (busy, in_rows): (u64, b
 
     let mut rest = value;
     let from = lo + turns * parts as i64;
-    map[along] = Some(index(part + 1));
+    map[along] = Some(Affine::index(part + 1, 0));
     if from < hi && !map_expr(&mut rest, &map) {
         return None;
     }
     let name_of_parts = partial.name.clone();
     loops.buffers.push(Buffer {
         name: name_of_parts,
-        dtype: dtype_of(ty),
+        dtype: ty.dtype(),
         shape,
         kind: BufferKind::Temporary,
         note: "parts of a long reduction",
@@ -179,12 +170,12 @@ fn parts_of(loops: &mut Loops, at: usize, stage: usize, (busy, in_rows): (u64, b
     nest.indices.push(LoopIndex { name: name.clone(), lo: 0, hi: parts as i64 });
     nest.indices.push(LoopIndex { name, lo: from, hi });
     let old = &mut nest.stages[stage];
-    old.value = Expr { kind: ExprKind::Load(load), ty };
+    old.value = Expr::new(ExprKind::Load(load), ty);
     if let Some(fold) = &mut old.fold {
         let mut over = std::mem::replace(&mut fold.over, vec![part]);
         if from < hi {
             over.iter_mut().filter(|index| **index == along).for_each(|index| *index = part + 1);
-            let begun = Expr { kind: ExprKind::Stage(stage), ty };
+            let begun = Expr::new(ExprKind::Stage(stage), ty);
             let first = std::mem::replace(&mut fold.start, begun);
             shift(&mut nest.stages[stage + 1..], stage, 1);
             let first = Stage { value: rest, fold: Some(Fold { op, start: first, over }), store: None };
@@ -195,7 +186,5 @@ fn parts_of(loops: &mut Loops, at: usize, stage: usize, (busy, in_rows): (u64, b
 }
 
 fn uses_stages(expr: &Expr) -> bool {
-    let mut is_used = matches!(expr.kind, ExprKind::Stage(_));
-    each_child(expr, &mut |child| is_used |= uses_stages(child));
-    is_used
+    any_part(expr, &mut |part| matches!(part.kind, ExprKind::Stage(_)))
 }

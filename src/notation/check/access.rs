@@ -24,7 +24,7 @@ impl<'a> Scope<'_, 'a> {
             Some(value) => {
                 self.operand(value)?;
                 self.store(value, ty.dtype(), node)?;
-                Some(self.pop_boxed())
+                Some(self.pop())
             }
             None => None,
         };

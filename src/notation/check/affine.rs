@@ -5,7 +5,7 @@ use super::literal;
 use super::scope::{Meaning, Scope};
 use crate::error::ErrorKind;
 use crate::notation::ast::{BinaryOp, Expr, ExprKind, UnaryOp};
-use crate::notation::program::{Affine, IndexId, Term, Ty};
+use crate::notation::program::{Affine, Term, Ty};
 
 impl<'a> Scope<'_, 'a> {
     /// Makes `sum`, which is empty, the value of an expression; false where the expression is not affine.
@@ -39,8 +39,8 @@ impl<'a> Scope<'_, 'a> {
                     return Ok(false);
                 }
                 match op {
-                    BinaryOp::Add => add(sum, &other),
-                    BinaryOp::Sub => scale(&mut other, -1) && add(sum, &other),
+                    BinaryOp::Add => sum.add(&other, 1).is_some(),
+                    BinaryOp::Sub => sum.add(&other, -1).is_some(),
                     _ if other.terms.is_empty() => scale(sum, other.constant),
                     _ if sum.terms.is_empty() => {
                         std::mem::swap(sum, &mut other);
@@ -71,64 +71,8 @@ impl<'a> Scope<'_, 'a> {
     }
 }
 
-/// The product, where it fits.
-pub(super) fn product(a: i64, b: i64) -> Option<i64> {
-    let product = a.wrapping_mul(b);
-    // A wrapped product does not lead back, but for the least number, whose negative is itself.
-    (a == 0 || (product.wrapping_div(a) == b && !(a == -1 && b == i64::MIN))).then_some(product)
-}
-
 /// Multiplies; false where the result does not fit.
 fn scale(sum: &mut Affine, by: i64) -> bool {
-    if by == 0 {
-        *sum = Affine::default();
-    }
-    let mut fits = true;
-    let factors = sum.terms.iter_mut().map(|(_, factor)| factor);
-    for number in factors.chain([&mut sum.constant]) {
-        match product(*number, by) {
-            Some(product) => *number = product,
-            None => fits = false,
-        }
-    }
-    fits
-}
-
-/// Indices first, by number: equal expressions are written alike.
-fn key(term: Term) -> u64 {
-    match term {
-        Term::Index(index) => index as u64,
-        Term::Static(number) => (1 << 32) + number as u64,
-    }
-}
-
-/// Adds; false where the result does not fit.
-fn add(sum: &mut Affine, other: &Affine) -> bool {
-    let Some(constant) = sum.constant.checked_add(other.constant) else { return false };
-    sum.constant = constant;
-    for &(term, factor) in &other.terms {
-        let mut at = 0;
-        while at < sum.terms.len() && key(sum.terms[at].0) < key(term) {
-            at += 1;
-        }
-        match sum.terms.get_mut(at) {
-            Some((known, old)) if *known == term => {
-                let Some(both) = old.checked_add(factor) else { return false };
-                *old = both;
-                if both == 0 {
-                    sum.terms.remove(at);
-                }
-            }
-            _ => sum.terms.insert(at, (term, factor)),
-        }
-    }
-    true
-}
-
-/// The index that stands alone in a position, if one does.
-pub(super) fn alone(affine: &Affine) -> Option<IndexId> {
-    match (affine.constant, &affine.terms[..]) {
-        (0, &[(Term::Index(index), 1)]) => Some(index),
-        _ => None,
-    }
+    let whole = std::mem::take(sum);
+    sum.add(&whole, by).is_some()
 }

@@ -1,10 +1,9 @@
 //! Whether an access can leave its tensor, and what the statics must satisfy so that it does not.
 
-use super::affine::product;
 use super::fault::Checked;
 use super::scope::{Access, Belongs, Place, Scope};
 use crate::error::ErrorKind;
-use crate::notation::program::{Affine, IndexId, StaticBound, Term};
+use crate::notation::program::{Affine, IndexId, StaticBound, Term, product};
 
 impl Scope<'_, '_> {
     fn is_empty(&self, index: IndexId) -> bool {

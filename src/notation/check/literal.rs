@@ -1,12 +1,11 @@
 //! Expressions of integer literals only: they have no type of their own, take the one of what they meet, and must fit it.
 //! They are computed here, exactly; only bits and shifts depend on the type.
 
-use super::affine::product;
 use super::fault::{Checked, Failed};
 use super::scope::{Scope, parts, visit_parts};
 use crate::dtype::DType;
 use crate::notation::ast::{BinaryOp, Expr, ExprKind, Function, UnaryOp};
-use crate::notation::program::{Ty, Value};
+use crate::notation::program::{Ty, Value, product};
 
 /// Of what an expression of literals consists: the first part, the others, the whole; i32 stands for numbers.
 fn signature(expr: &Expr) -> Option<(Ty, Ty, Ty)> {

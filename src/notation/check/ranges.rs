@@ -3,11 +3,10 @@
 
 use std::fmt::Arguments;
 
-use super::affine::{alone, product};
 use super::fault::{Checked, Failed};
 use super::scope::{Access, Place, Scope};
 use crate::error::ErrorKind;
-use crate::notation::program::{Affine, IndexId, Term};
+use crate::notation::program::{Affine, IndexId, Term, product};
 
 /// The factor of an index in a position.
 fn factor_of(place: &Place, index: IndexId) -> Option<i64> {
@@ -62,7 +61,7 @@ impl Scope<'_, '_> {
             if (place.access == Access::Padded) != is_padded {
                 continue;
             }
-            let Some(index) = place.affine.as_ref().and_then(alone) else { continue };
+            let Some(index) = place.affine.as_ref().and_then(Affine::alone) else { continue };
             let index_of = &self.indices[index];
             if index_of.range.is_some() {
                 continue;

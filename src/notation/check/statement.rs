@@ -1,6 +1,5 @@
 //! Statements: the left side, the right side, the ranges, and what follows from them.
 
-use super::affine::alone;
 use std::fmt::Arguments;
 
 use super::fault::{Checked, Failed, MEANING};
@@ -98,7 +97,7 @@ impl<'a> Scope<'_, 'a> {
             let at = position.span.start;
             let mut affine = Affine::default();
             let is_affine = self.affine(position, &mut affine)?;
-            let index = alone(&affine).filter(|index| is_affine && !seen.contains(index));
+            let index = affine.alone().filter(|index| is_affine && !seen.contains(index));
             let Some(index) = index else {
                 return Err(self.creates(MEANING, at, format_args!("its positions must be distinct plain indices")));
             };

@@ -71,8 +71,8 @@ fn ty_of(mut typed: &Typed) -> Option<Ty> {
 }
 
 fn convert(typed: &mut Typed, dtype: DType) {
-    let inner = std::mem::replace(typed, NOTHING);
-    *typed = Typed { kind: Kind::Cast(dtype, Box::new(inner)), ty: Ty::of(dtype) };
+    let inner = std::mem::replace(typed, nothing());
+    *typed = Typed::new(Kind::Cast(dtype, inner), Ty::of(dtype));
 }
 
 /// An integer as a float; anything else as it is.
@@ -83,7 +83,9 @@ fn float(typed: &mut Typed) {
 }
 
 /// What stands for a literal.
-const NOTHING: Typed = Typed { kind: Kind::Const(Value::Bool(false)), ty: Ty::I32 };
+fn nothing() -> Typed {
+    Typed::new(Kind::Const(Value::Bool(false)), Ty::I32)
+}
 
 impl<'a> Scope<'_, 'a> {
     pub(super) fn mismatch(&self, at: u32, message: Arguments<'_>) -> Failed {
@@ -91,18 +93,11 @@ impl<'a> Scope<'_, 'a> {
     }
 
     pub(super) fn push(&mut self, kind: Kind, ty: Ty) {
-        self.values.push(Typed { kind, ty });
+        self.values.push(Typed::new(kind, ty));
     }
 
     pub(super) fn pop(&mut self) -> Typed {
-        match self.values.pop() {
-            Some(value) => value,
-            None => NOTHING,
-        }
-    }
-
-    pub(super) fn pop_boxed(&mut self) -> Box<Typed> {
-        Box::new(self.pop())
+        self.values.pop().unwrap_or_else(nothing)
     }
 
     /// The type of what was resolved last.
@@ -119,7 +114,7 @@ impl<'a> Scope<'_, 'a> {
                 return Ok(());
             }
             Some(_) => {
-                self.values.push(NOTHING);
+                self.values.push(nothing());
                 return Ok(());
             }
             None => {}
@@ -200,7 +195,7 @@ impl<'a> Scope<'_, 'a> {
                     UnaryOp::BitNot => (Takes::Integers, "~"),
                 };
                 ty = self.unify(takes, parts, word)?;
-                Kind::Unary(*op, self.pop_boxed())
+                Kind::Unary(*op, self.pop())
             }
             ExprKind::Binary(op, ..) => {
                 let takes = match op.level() {
@@ -216,7 +211,7 @@ impl<'a> Scope<'_, 'a> {
                 if !literal::is_arithmetic(*op) {
                     ty = Ty::Bool;
                 }
-                let (b, a) = (self.pop_boxed(), self.pop_boxed());
+                let (b, a) = (self.pop(), self.pop());
                 Kind::Binary(*op, a, b)
             }
             ExprKind::Conditional(..) | ExprKind::Call(Function::Select, _) => {
@@ -225,7 +220,7 @@ impl<'a> Scope<'_, 'a> {
                 if branches.iter().any(|branch| ty_of(branch).is_some()) {
                     ty = self.unify(Takes::One, &parts[1..], "a choice")?;
                 }
-                let (b, a, condition) = (self.pop_boxed(), self.pop_boxed(), self.pop_boxed());
+                let (b, a, condition) = (self.pop(), self.pop(), self.pop());
                 Kind::Conditional(condition, a, b)
             }
             ExprKind::Call(function, _) => {
@@ -252,7 +247,7 @@ impl<'a> Scope<'_, 'a> {
                     ty = Ty::I32;
                     self.arguments.extend(bound.first().map(|&index| (index, at)));
                 }
-                Kind::Reduce { op: *op, indices: bound, body: self.pop_boxed() }
+                Kind::Reduce { op: *op, indices: bound, body: self.pop() }
             }
             ExprKind::Cast(dtype, a) => {
                 let is_narrow = matches!(dtype, DType::F16 | DType::BF16);
@@ -272,11 +267,11 @@ impl<'a> Scope<'_, 'a> {
                 } else {
                     self.concrete(a)?;
                 }
-                Kind::Cast(*dtype, self.pop_boxed())
+                Kind::Cast(*dtype, self.pop())
             }
             ExprKind::Bitcast(dtype, a) => {
                 self.concrete(a)?;
-                let operand = self.pop_boxed();
+                let operand = self.pop();
                 if operand.ty == Ty::Bool {
                     let message = format_args!("bitcast_{dtype} takes 32 bits, found bool; write {dtype}(..)");
                     return Err(self.mismatch(at, message));

@@ -11,7 +11,7 @@ mod tests;
 use crate::driver::limits::{AdapterInfo, DeviceLimits};
 use crate::loops::ir::{BufferIndex, Fold, Loops, Nest};
 use crate::notation::program::{Expr, IndexId, StaticIndex, Ty};
-use crate::schedule::{Schedule, Target, choose, extent, iterations};
+use crate::schedule::{Schedule, Target, choose, iterations};
 use crate::steps::Lowering;
 use crate::steps::block::{Reg, ZERO};
 use crate::steps::ops::{Op, accumulation};
@@ -134,13 +134,13 @@ impl Emitter<'_> {
     fn decode(&mut self, number: Reg, indices: &[IndexId], tile: &[u32]) {
         // Eight by eight tiles are neighbours, so that a workgroup loads a few rows and columns often. Without a reduction each
         // is loaded once, best in its order.
-        let has_fold = self.lowering.nest.stages.iter().any(|stage| stage.fold.is_some());
+        let has_fold = self.lowering.nest.has_fold();
         let is_square = has_fold && tile.iter().filter(|length| **length > 1).count() == 2;
         let mut rest = number;
         for is_low in [true, false] {
             for (left, index) in indices.iter().enumerate().rev() {
                 let length = tile.get(left).copied().unwrap_or(1);
-                let tiles = extent(&self.lowering.nest.indices[*index]).div_ceil(u64::from(length)).max(1) as u32;
+                let tiles = self.lowering.nest.indices[*index].count().div_ceil(u64::from(length)).max(1) as u32;
                 let block = if is_square && length > 1 { 1 << tiles.trailing_zeros().min(3) } else { 1 };
                 let count = if is_low { block } else { tiles / block };
                 let steps = &mut self.lowering.block;
@@ -197,7 +197,7 @@ impl Emitter<'_> {
         let (looped, spread) = nest.free.split_at(outer);
         let mut points = iterations(&nest.indices, spread);
         for (index, length) in spread.iter().zip(tile) {
-            let extent = extent(&nest.indices[*index]).max(1);
+            let extent = nest.indices[*index].count().max(1);
             points = points / extent * extent.div_ceil(u64::from(*length));
         }
         let grid = self.workgroup(points.div_ceil(WORKGROUP), limits);

@@ -27,16 +27,16 @@ fn at(indices: &[IndexId]) -> Vec<Position> {
 }
 
 fn load(node: BufferIndex, indices: &[IndexId]) -> Expr {
-    Expr { kind: ExprKind::Load(Load { node, positions: at(indices), pad: None }), ty: Ty::F32 }
+    Expr::new(ExprKind::Load(Load { node, positions: at(indices), pad: None }), Ty::F32)
 }
 
 fn constant(value: f32) -> Expr {
-    Expr { kind: ExprKind::Const(Value::F32(value)), ty: Ty::F32 }
+    Expr::constant(Value::F32(value))
 }
 
 fn binary(op: BinaryOp, a: Expr, b: Expr) -> Expr {
     let ty = a.ty;
-    Expr { kind: ExprKind::Binary(op, Box::new(a), Box::new(b)), ty }
+    Expr::binary(op, a, b, ty)
 }
 
 /// Sets every element of a target of those extents.

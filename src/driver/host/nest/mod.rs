@@ -15,7 +15,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::loops::ir::{Loops, Nest};
 use crate::notation::program::IndexId;
-use crate::schedule::{extent, iterations};
+use crate::notation::program::points as iterations;
 use crate::steps::Lowering;
 use crate::steps::ops::{Op, accumulation};
 
@@ -52,7 +52,7 @@ impl NestCode {
         for index in &nest.free {
             lowering.counters[*index] = lowering.block.apart(Op::Counter, *index as u32, &[]);
         }
-        let free = nest.free.iter().map(|index| (lowering.counters[*index] as usize, extent(&nest.indices[*index])));
+        let free = nest.free.iter().map(|index| (lowering.counters[*index] as usize, nest.indices[*index].count()));
         let free: Vec<(usize, u64)> = free.collect();
         lowering.point();
         lowering.block.close(Op::Head, 0, 0, &[], false);
