@@ -21,19 +21,26 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// A diagnostic at that place of `text`. A place after the end is moved to the end, so that the excerpt is never
-    /// of anything but `text`.
-    pub fn at(text: &str, line: u32, column: u32, message: impl Into<String>) -> Self {
-        let lines: Vec<&str> = text.lines().collect();
-        let message = message.into();
-        let Some(last) = lines.len().checked_sub(1) else {
-            return Self { line: 1, column: 1, message, excerpt: String::new() };
-        };
-        let index = (line.max(1) as usize - 1).min(last);
-        let excerpt = lines[index].trim_end().to_owned();
-        let end = excerpt.chars().count() as u32 + 1;
-        let column = if line as usize > lines.len() { end } else { column.clamp(1, end) };
-        Self { line: index as u32 + 1, column, message, excerpt }
+    /// A diagnostic at that byte of `text`. A place behind the text is its end, so that the excerpt is never of anything
+    /// but `text`.
+    pub fn at(text: &str, byte: usize, message: impl Into<String>) -> Self {
+        // The line end at the end of the text starts no line.
+        let text = text.strip_suffix('\n').unwrap_or(text);
+        let (mut line, mut start) = (1, 0);
+        for (at, found) in text.bytes().enumerate() {
+            if found == b'\n' && at < byte {
+                line += 1;
+                start = at + 1;
+            }
+        }
+        let rest = text.get(start..).unwrap_or("");
+        let end = rest.bytes().position(|found| found == b'\n');
+        let excerpt = rest.get(..end.unwrap_or(rest.len())).unwrap_or("").trim_end();
+        let place = byte.saturating_sub(start);
+        // Every byte that does not continue a character begins one.
+        let begun = excerpt.bytes().take(place.saturating_add(1)).filter(|found| found & 0xc0 != 0x80).count();
+        let column = begun as u32 + u32::from(place >= excerpt.len());
+        Self { line, column, message: message.into(), excerpt: excerpt.to_owned() }
     }
 }
 
@@ -55,13 +62,29 @@ mod tests {
 
     #[test]
     fn a_caret_stands_under_the_column() {
-        let at = Diagnostic::at("let a = 1;\n\tlet b = c;\n", 2, 10, "unknown c");
+        let at = Diagnostic::at("let a = 1;\n\tlet b = c;\n", 20, "unknown c");
         assert_eq!(at.to_string(), "2:10: unknown c\n2 | \tlet b = c;\n  | \t        ^");
     }
 
     #[test]
     fn a_place_after_the_text_is_its_end() {
-        let at = Diagnostic::at("fn main() {", 40, 3, "expected }");
+        let at = Diagnostic::at("fn main() {", usize::MAX, "expected }");
         assert_eq!((at.line, at.column, at.excerpt.as_str()), (1, 12, "fn main() {"));
+        assert_eq!(Diagnostic::at("", 7, "").column, 1);
+    }
+
+    #[test]
+    fn columns_count_characters_and_lines_end_with_lf_or_crlf() {
+        let place = |byte| {
+            let Diagnostic { line, column, excerpt, .. } = Diagnostic::at("äx = 1\r\ny = 2\n", byte, "");
+            (line, column, excerpt)
+        };
+        let (first, second) = (|| "äx = 1".to_owned(), || "y = 2".to_owned());
+        assert_eq!(place(0), (1, 1, first()));
+        assert_eq!(place(2), (1, 2, first()));
+        assert_eq!(place(1), (1, 1, first()), "inside a character");
+        assert_eq!(place(8), (1, 7, first()), "behind the carriage return");
+        assert_eq!(place(9), (2, 1, second()));
+        assert_eq!(place(1000), (2, 6, second()));
     }
 }

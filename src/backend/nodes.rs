@@ -110,7 +110,7 @@ impl KernelSlots {
         delta: &Delta,
         buffers: &CtxBuffers,
     ) -> Result<Vec<Self>> {
-        let place = |tensor: &KernelTensor| {
+        let mut place = |tensor: &KernelTensor| {
             if tensor.merged {
                 return Ok((SlotPool::Known(MERGE_LOC.pool_id), MERGE_LOC.offset));
             }
@@ -121,7 +121,7 @@ impl KernelSlots {
         };
         let mut kernels = Vec::new();
         for spec in specs {
-            let (table, pools) = SlotTable::new(spec, place)?;
+            let (table, pools) = SlotTable::new(spec, &mut place)?;
             kernels.push(Self { table: Arc::new(table), pools });
         }
         Ok(kernels)

@@ -9,6 +9,7 @@ use crate::loops::ir::{Buffer, BufferIndex, BufferKind, Fold, Loops, Nest, Stage
 use crate::notation::ast::{Accumulate, BinaryOp, Function};
 use crate::notation::program::{
     Affine, Expr, ExprKind, IndexId, Load, LoopIndex, Origin, Position, Program, Statement, Term, Ty, Value, Write,
+    points, product, times,
 };
 
 /// The loops of a program.
@@ -65,35 +66,34 @@ impl Lowering {
 
     /// Whether no two points of the free indices reach one element. Where that cannot be seen, it is false.
     fn is_injective(&self, statement: &Statement) -> bool {
-        let shape = &self.loops.buffers[statement.target].shape;
-        // The offset of the element as a sum of factors times indices: a number in a mixed radix, if each factor is larger
-        // than all that the smaller ones can add up to.
-        let mut factors: Vec<i64> = vec![0; statement.indices.len()];
+        let Statement { positions, indices, free, target, .. } = statement;
+        // The offset of the element as a sum of factors times indices.
+        let mut offset = Affine::default();
         let mut stride = 1i64;
-        for (position, extent) in statement.positions.iter().zip(shape).rev() {
-            let Position::Affine(affine) = position else { return false };
-            for (term, factor) in &affine.terms {
-                if let Term::Index(index) = term {
-                    factors[*index] = factors[*index].saturating_add(stride.saturating_mul(*factor));
+        for (axis, extent) in self.loops.buffers[*target].shape.iter().enumerate().rev() {
+            let Position::Affine(affine) = &positions[axis] else { return false };
+            let (Some(()), Some(next)) = (offset.add(affine, stride), product(stride, i64::from(*extent))) else {
+                return false;
+            };
+            stride = next;
+        }
+        let size_of = |index: IndexId| {
+            let term = offset.terms.iter().find(|(term, _)| *term == Term::Index(index));
+            term.map_or(0, |(_, factor)| factor.unsigned_abs())
+        };
+        // It is a number in a mixed radix, if each factor is larger than all that the smaller ones can add up to.
+        let is_apart = |index: &IndexId| {
+            let size = size_of(*index);
+            let mut reach = 0u64;
+            for other in free {
+                let other_size = size_of(*other);
+                if other != index && other_size <= size {
+                    reach = reach.saturating_add(times(other_size, indices[*other].count().saturating_sub(1)));
                 }
             }
-            stride = stride.saturating_mul(i64::from(*extent));
-        }
-        let count = |index: IndexId| statement.indices[index].hi - statement.indices[index].lo;
-        if statement.free.iter().any(|index| count(*index) == 0) {
-            return true;
-        }
-        let mut digits: Vec<(i64, i64)> = Vec::new();
-        for &index in statement.free.iter().filter(|index| count(**index) > 1) {
-            let digit = (factors[index].saturating_abs(), count(index) - 1);
-            digits.insert(digits.partition_point(|less| *less < digit), digit);
-        }
-        let mut reach = 0i64;
-        digits.into_iter().all(|(factor, most)| {
-            let is_larger = factor > reach;
-            reach = reach.saturating_add(factor.saturating_mul(most));
-            is_larger
-        })
+            indices[*index].count() == 1 || size > reach
+        };
+        points(indices, free) == 0 || free.iter().all(is_apart)
     }
 
     /// Every point has an element of its own.

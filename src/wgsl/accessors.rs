@@ -65,6 +65,8 @@ const NAN: &str = "fn wgslab_nan(v: f32) -> bool { return (bitcast<u32>(v) & 0x7
 /// What a binding is declared as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BindingType {
+    /// It has no tensors yet.
+    Open,
     /// All its tensors have this 32-bit type.
     Plain(DType),
     /// All its tensors are floats, and a program takes some by fours.
@@ -80,7 +82,7 @@ impl BindingType {
         match self {
             BindingType::Plain(dtype) => dtype.name(),
             BindingType::Vectors => "vec4<f32>",
-            BindingType::Words => "u32",
+            BindingType::Open | BindingType::Words => "u32",
             BindingType::Atomic => "atomic<u32>",
         }
     }
@@ -99,7 +101,7 @@ fn nest_of(_: &KernelSpec) -> (bool, bool) {
 }
 
 fn binding_types(spec: &KernelSpec, pattern: &Pattern) -> Vec<BindingType> {
-    let mut types: Vec<Option<BindingType>> = vec![None; pattern.read_only.len()];
+    let mut types = vec![BindingType::Open; pattern.read_only.len()];
     for (tensor, binding) in spec.tensors.iter().zip(pattern.bindings()) {
         let narrow = tensor.node.dtype().size_bytes() < 4;
         let wanted = if tensor.access == Access::Atomic || (narrow && tensor.access.writes()) {
@@ -109,25 +111,67 @@ fn binding_types(spec: &KernelSpec, pattern: &Pattern) -> Vec<BindingType> {
         } else {
             BindingType::Plain(tensor.node.dtype())
         };
-        let slot = &mut types[binding];
-        *slot = Some(match *slot {
-            None => wanted,
-            Some(have) if have == wanted => have,
-            Some(BindingType::Atomic) => BindingType::Atomic,
-            Some(_) if wanted == BindingType::Atomic => BindingType::Atomic,
-            Some(_) => BindingType::Words,
-        });
+        let have = &mut types[binding];
+        if *have == BindingType::Open || wanted == BindingType::Atomic {
+            *have = wanted;
+        } else if *have != wanted && *have != BindingType::Atomic {
+            *have = BindingType::Words;
+        }
     }
-    let by_fours = nest_of(spec).1;
-    let or_vectors = |slot| match slot {
-        Some(BindingType::Plain(DType::F32)) if by_fours => BindingType::Vectors,
-        slot => slot.unwrap_or(BindingType::Words),
-    };
-    types.into_iter().map(or_vectors).collect()
+    for kind in &mut types {
+        if *kind == BindingType::Plain(DType::F32) && nest_of(spec).1 {
+            *kind = BindingType::Vectors;
+        }
+    }
+    types
 }
 
 fn param_word(word: usize) -> String {
     format!("wgslab_params[{}].{}", word / 4, ["x", "y", "z", "w"][word % 4])
+}
+
+/// What the accessors of a tensor are made of.
+struct Accessors<'a> {
+    name: &'a str,
+    wide: &'static str,
+    heap: String,
+    offset: String,
+    /// Whether they look whether an element is in range.
+    is_guarded: bool,
+    /// The word of element `e`, and where it is in the heap.
+    word: &'static str,
+    index: &'static str,
+    /// The bits of an element in its word: the first one, and all.
+    lane: &'static str,
+    mask: &'static str,
+}
+
+impl Accessors<'_> {
+    /// Appends a pattern, in which `$` and a letter stand for a part.
+    fn fill(&self, out: &mut String, pattern: &str, value: &str) {
+        let mut is_part = false;
+        for byte in pattern.bytes() {
+            if is_part {
+                let part = match byte {
+                    b'n' => self.name,
+                    b'w' => self.wide,
+                    b'h' => &self.heap,
+                    b'o' => &self.offset,
+                    b'g' if !self.is_guarded => "",
+                    b'g' => "if (i >= len_$n) { return$v; } ",
+                    b'x' => self.word,
+                    b'i' => self.index,
+                    b'l' => self.lane,
+                    b'm' => self.mask,
+                    _ => value,
+                };
+                self.fill(out, part, value);
+            } else if byte != b'$' {
+                out.push(char::from(byte));
+            }
+            is_part = byte == b'$';
+        }
+    }
 }
 
 fn tensor_accessors(
@@ -140,139 +184,130 @@ fn tensor_accessors(
 ) {
     let KernelTensor { name, node, access, .. } = tensor;
     let dtype = node.dtype();
-    let wide = dtype.wide_wgsl();
-    let heap = format!("wgslab_heap_{binding}");
-    let offset = param_word(word);
+    let (lane, mask, index) = match dtype.size_bytes() {
+        4 => ("", "", "e"),
+        2 => ("(e & 1u) * 16u", "0xffffu", "e >> 1u"),
+        _ => ("(e & 3u) * 8u", "0xffu", "e >> 2u"),
+    };
+    let accessors = Accessors {
+        name,
+        wide: dtype.wide_wgsl(),
+        heap: format!("wgslab_heap_{binding}"),
+        offset: param_word(word),
+        // What programs read and write is in range: the checker saw to it. WebGPU keeps them in the heap whatever happens.
+        is_guarded: !nest.0,
+        word: match kind {
+            BindingType::Vectors => "$h[e >> 2u][e & 3u]",
+            BindingType::Atomic => "atomicLoad(&$h[$i])",
+            _ => "$h[$i]",
+        },
+        index,
+        lane,
+        mask,
+    };
     let _ = writeln!(out, "const len_{name}: u32 = {}u;", node.element_len());
     for (axis, extent) in node.shape().iter().enumerate() {
         let _ = writeln!(out, "const dim_{name}_{axis}: u32 = {extent}u;");
     }
-    // What programs read and write is in range: the checker saw to it. WebGPU keeps them in the heap whatever happens.
-    let (is_nest, by_fours) = (nest.0, nest.1 && dtype == DType::F32);
-    let guard = |result: &str| {
-        if !is_nest { format!("if (i >= len_{name}) {{ return{result}; }} ") } else { String::new() }
-    };
+    let (by_fours, is_vectors) = (nest.1 && dtype == DType::F32, kind == BindingType::Vectors);
     if access.reads() {
-        let (value, guard) = (load_expression(dtype, &heap, kind), guard(&format!(" {wide}()")));
-        let _ = writeln!(out, "fn load_{name}(i: u32) -> {wide} {{ {guard}let e = {offset} + i; return {value}; }}");
+        accessors.fill(out, "fn load_$n(i: u32) -> $w { $g", " $w()");
+        accessors.fill(out, "let e = $o + i; return $v; }\n", load_expression(dtype, kind));
     }
     if access.reads() && by_fours {
-        let value = match kind {
-            BindingType::Vectors => format!("{heap}[({offset} + i) >> 2u]"),
-            _ => format!("vec4(load_{name}(i), load_{name}(i + 1u), load_{name}(i + 2u), load_{name}(i + 3u))"),
+        let value = if is_vectors {
+            "$h[($o + i) >> 2u]"
+        } else {
+            "vec4(load_$n(i), load_$n(i + 1u), load_$n(i + 2u), load_$n(i + 3u))"
         };
-        let _ = writeln!(out, "fn load4_{name}(i: u32) -> vec4<f32> {{ return {value}; }}");
+        accessors.fill(out, "fn load4_$n(i: u32) -> vec4<f32> { return $v; }\n", value);
     }
     if access.writes() && by_fours {
-        let store = match kind {
-            BindingType::Vectors => format!("{heap}[({offset} + i) >> 2u] = v;"),
-            _ => format!(
-                "store_{name}(i, v.x); store_{name}(i + 1u, v.y); store_{name}(i + 2u, v.z); store_{name}(i + 3u, v.w);"
-            ),
+        let store = if is_vectors {
+            "$h[($o + i) >> 2u] = v;"
+        } else {
+            "store_$n(i, v.x); store_$n(i + 1u, v.y); store_$n(i + 2u, v.z); store_$n(i + 3u, v.w);"
         };
-        let _ = writeln!(out, "fn store4_{name}(i: u32, v: vec4<f32>) {{ {store} }}");
+        accessors.fill(out, "fn store4_$n(i: u32, v: vec4<f32>) { $v }\n", store);
     }
     if access.writes() {
-        let (store, guard) = (store_statement(dtype, &heap, kind), guard(""));
-        let _ = writeln!(out, "fn store_{name}(i: u32, v: {wide}) {{ {guard}let e = {offset} + i; {store} }}");
+        accessors.fill(out, "fn store_$n(i: u32, v: $w) { $g", "");
+        accessors.fill(out, "let e = $o + i; ", "");
+        // Each element is written by one invocation, but its neighbours in the word by others: clear the lane, then set
+        // it, atomically. No invocation ever sees another's lane change under it.
+        let store = match kind {
+            _ if !mask.is_empty() => {
+                "let s = $l; let b = $v & $m; atomicAnd(&$h[$i], ~($m << s)); atomicOr(&$h[$i], b << s);"
+            }
+            BindingType::Atomic => "atomicStore(&$h[e], bitcast<u32>(v));",
+            BindingType::Vectors => "$x = v;",
+            BindingType::Plain(_) => "$h[e] = v;",
+            _ => "$h[e] = bitcast<u32>(v);",
+        };
+        let bits = match dtype {
+            DType::F16 => "wgslab_f16(v)",
+            // To nearest even, by integers; a NaN must not round to infinity.
+            DType::BF16 => {
+                "select((bitcast<u32>(v) + 0x7fffu + ((bitcast<u32>(v) >> 16u) & 1u)) >> 16u, 0x7fc0u, \
+                 (bitcast<u32>(v) & 0x7fffffffu) > 0x7f800000u)"
+            }
+            DType::Bool => "select(0u, 1u, v)",
+            _ => "(bitcast<u32>(v) & 0xffu)",
+        };
+        accessors.fill(out, store, bits);
+        accessors.fill(out, " }\n", "");
     }
     if *access == Access::Atomic {
-        // The other operand of a NaN.
-        let (larger, smaller) = if dtype == DType::F32 {
-            ("select(a, v, v > a || wgslab_nan(a))", "select(a, v, v < a || wgslab_nan(a))")
-        } else {
-            ("max(a, v)", "min(a, v)")
-        };
-        for (verb, function, operator) in [
-            ("add", "atomicAdd", "a + v"),
-            ("mul", "", "a * v"),
-            ("max", "atomicMax", larger),
-            ("min", "atomicMin", smaller),
-        ] {
-            let body = atomic_body(dtype, &heap, verb, function, operator);
-            let _ = writeln!(
-                out,
-                "fn atomic_{verb}_{name}(i: u32, v: {wide}) -> {wide} {{ if (i >= len_{name}) {{ return {wide}(); }} \
-                 let e = {offset} + i; {body} }}"
-            );
+        for verb in ["add", "mul", "max", "min"] {
+            let _ = write!(out, "fn atomic_{verb}");
+            accessors.fill(out, "_$n(i: u32, v: $w) -> $w { if (i >= len_$n) { return $w(); } let e = $o + i; ", "");
+            let (body, operation) = atomic_body(dtype, verb);
+            accessors.fill(out, body, operation);
+            accessors.fill(out, " }\n", "");
         }
     }
 }
 
-/// The word of element `e`, for a type with that many elements in a word.
-fn word_expression(heap: &str, kind: BindingType, per_word: u32) -> String {
-    if kind == BindingType::Vectors {
-        return format!("{heap}[e >> 2u][e & 3u]");
-    }
-    let index = match per_word {
-        1 => "e",
-        2 => "e >> 1u",
-        _ => "e >> 2u",
-    };
-    if kind == BindingType::Atomic { format!("atomicLoad(&{heap}[{index}])") } else { format!("{heap}[{index}]") }
-}
-
-fn load_expression(dtype: DType, heap: &str, kind: BindingType) -> String {
-    let per_word = (4 / dtype.size_bytes()) as u32;
-    let word = word_expression(heap, kind, per_word);
+fn load_expression(dtype: DType, kind: BindingType) -> &'static str {
     match dtype {
-        _ if matches!(kind, BindingType::Plain(_) | BindingType::Vectors) => word,
-        DType::F32 => format!("bitcast<f32>({word})"),
-        DType::I32 => format!("bitcast<i32>({word})"),
-        DType::U32 => word,
-        DType::F16 => format!("unpack2x16float({word} >> ((e & 1u) * 16u)).x"),
-        DType::BF16 => format!("bitcast<f32>(({word} >> ((e & 1u) * 16u)) << 16u)"),
-        DType::I8 => format!("extractBits(bitcast<i32>({word}), (e & 3u) * 8u, 8u)"),
-        DType::U8 => format!("extractBits({word}, (e & 3u) * 8u, 8u)"),
-        DType::Bool => format!("extractBits({word}, (e & 3u) * 8u, 8u) != 0u"),
+        _ if matches!(kind, BindingType::Plain(_) | BindingType::Vectors) => "$x",
+        DType::F32 => "bitcast<f32>($x)",
+        DType::I32 => "bitcast<i32>($x)",
+        DType::U32 => "$x",
+        DType::F16 => "unpack2x16float($x >> ($l)).x",
+        DType::BF16 => "bitcast<f32>(($x >> ($l)) << 16u)",
+        DType::I8 => "extractBits(bitcast<i32>($x), $l, 8u)",
+        DType::U8 => "extractBits($x, $l, 8u)",
+        DType::Bool => "extractBits($x, $l, 8u) != 0u",
     }
 }
 
-fn store_statement(dtype: DType, heap: &str, kind: BindingType) -> String {
-    if dtype.size_bytes() == 4 {
-        return match kind {
-            BindingType::Atomic => format!("atomicStore(&{heap}[e], bitcast<u32>(v));"),
-            BindingType::Plain(_) => format!("{heap}[e] = v;"),
-            BindingType::Vectors => format!("{heap}[e >> 2u][e & 3u] = v;"),
-            BindingType::Words => format!("{heap}[e] = bitcast<u32>(v);"),
-        };
-    }
-    let bits = match dtype {
-        DType::F16 => "wgslab_f16(v)".to_owned(),
-        // To nearest even, by integers; a NaN must not round to infinity.
-        DType::BF16 => "select((bitcast<u32>(v) + 0x7fffu + ((bitcast<u32>(v) >> 16u) & 1u)) >> 16u, 0x7fc0u, \
-             (bitcast<u32>(v) & 0x7fffffffu) > 0x7f800000u)"
-            .to_owned(),
-        DType::Bool => "select(0u, 1u, v)".to_owned(),
-        _ => "(bitcast<u32>(v) & 0xffu)".to_owned(),
+/// What an atomic accessor does, with the function or the operation in it.
+fn atomic_body(dtype: DType, verb: &str) -> (&'static str, &'static str) {
+    let function = match verb {
+        "add" => "atomicAdd",
+        "max" => "atomicMax",
+        _ => "atomicMin",
     };
-    let (index, lane, mask) = if dtype.size_bytes() == 2 {
-        ("e >> 1u", "(e & 1u) * 16u", "0xffffu")
-    } else {
-        ("e >> 2u", "(e & 3u) * 8u", "0xffu")
-    };
-    // Each element is written by one invocation, but its neighbours in the word by others: clear the lane, then set
-    // it, atomically. No invocation ever sees another's lane change under it.
-    format!(
-        "let s = {lane}; let b = {bits} & {mask}; atomicAnd(&{heap}[{index}], ~({mask} << s)); \
-         atomicOr(&{heap}[{index}], b << s);"
-    )
-}
-
-fn atomic_body(dtype: DType, heap: &str, verb: &str, function: &str, operator: &str) -> String {
     match (dtype, verb) {
-        (DType::U32, "add" | "max" | "min") => format!("return {function}(&{heap}[e], v);"),
-        (DType::I32, "add") => format!("return bitcast<i32>({function}(&{heap}[e], bitcast<u32>(v)));"),
-        // The heap is unsigned words: everything else exchanges until nobody came between.
-        _ => {
-            let wide = dtype.wide_wgsl();
-            format!(
-                "var old = atomicLoad(&{heap}[e]); loop {{ let a = bitcast<{wide}>(old); \
-                 let r = atomicCompareExchangeWeak(&{heap}[e], old, bitcast<u32>({operator})); \
-                 if (r.exchanged) {{ break; }} old = r.old_value; }} return bitcast<{wide}>(old);"
-            )
-        }
+        (DType::U32, "add" | "max" | "min") => return ("return $v(&$h[e], v);", function),
+        (DType::I32, "add") => return ("return bitcast<i32>($v(&$h[e], bitcast<u32>(v)));", function),
+        _ => {}
     }
+    let operation = match verb {
+        "add" => "a + v",
+        "mul" => "a * v",
+        // The other operand of a NaN.
+        "max" if dtype == DType::F32 => "select(a, v, v > a || wgslab_nan(a))",
+        "min" if dtype == DType::F32 => "select(a, v, v < a || wgslab_nan(a))",
+        "max" => "max(a, v)",
+        _ => "min(a, v)",
+    };
+    // The heap is unsigned words: everything else exchanges until nobody came between.
+    let body = "var old = atomicLoad(&$h[e]); loop { let a = bitcast<$w>(old); \
+                let r = atomicCompareExchangeWeak(&$h[e], old, bitcast<u32>($v)); \
+                if (r.exchanged) { break; } old = r.old_value; } return bitcast<$w>(old);";
+    (body, operation)
 }
 
 #[cfg(test)]

@@ -19,30 +19,8 @@ pub fn check(spec: &KernelSpec, limits: &DeviceLimits) -> Result<()> {
 }
 
 /// Names of WGSL that the generated accessors use: an author's declaration would take their place.
-const USED_BY_ACCESSORS: [&str; 22] = [
-    "array",
-    "atomic",
-    "atomicAdd",
-    "atomicAnd",
-    "atomicCompareExchangeWeak",
-    "atomicLoad",
-    "atomicMax",
-    "atomicMin",
-    "atomicOr",
-    "atomicStore",
-    "bitcast",
-    "bool",
-    "extractBits",
-    "f32",
-    "i32",
-    "max",
-    "min",
-    "round",
-    "select",
-    "u32",
-    "unpack2x16float",
-    "vec4",
-];
+const USED_BY_ACCESSORS: &str = "array atomic atomicAdd atomicAnd atomicCompareExchangeWeak atomicLoad atomicMax \
+    atomicMin atomicOr atomicStore bitcast bool extractBits f32 i32 max min round select u32 unpack2x16float vec4";
 
 fn interface(message: String) -> Error {
     Error::new(ErrorKind::KernelInterface, message)
@@ -56,8 +34,7 @@ fn check_names(spec: &KernelSpec) -> Result<()> {
             Some(tensor) => ("tensor", tensor.name.as_str()),
             None => ("static", spec.statics[index - tensor_count].as_str()),
         };
-        let plain =
-            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !name.ends_with("__");
+        let plain = !name.is_empty() && name.bytes().all(is_of_word) && !name.ends_with("__");
         if !plain {
             return Err(interface(format!(
                 "{what} name \"{name}\" cannot be part of a WGSL name; use ASCII letters, digits and _"
@@ -95,43 +72,35 @@ fn check_names(spec: &KernelSpec) -> Result<()> {
     Ok(())
 }
 
+/// An error about a place in the text.
+fn misplaced(text: &str, at: usize, what: std::fmt::Arguments<'_>, message: &str) -> Error {
+    let diagnostic = Diagnostic::at(text, at, message);
+    let summary = format!("{what} at {}:{}", diagnostic.line, diagnostic.column);
+    Error::with_diagnostics(ErrorKind::KernelInterface, summary, vec![diagnostic])
+}
+
 fn check_text(text: &str) -> Result<()> {
-    let code = without_comments(text);
     let mut entries = 0;
-    for (name, offset) in attributes(&code) {
-        match name.as_str() {
-            "compute" => entries += 1,
-            "group" | "binding" => {
-                let (line, column) = position(text, offset);
-                let message = "a raw kernel declares no bindings; declare the tensor or static through the API and use \
-                               its accessors (load_x, store_x, static_s)";
-                return Err(Error::with_diagnostics(
-                    ErrorKind::KernelInterface,
-                    format!("@{name} at {line}:{column}"),
-                    vec![Diagnostic::at(text, line, column, message)],
-                ));
+    for Named { name, at, is_attribute } in named(text) {
+        if !is_attribute {
+            if USED_BY_ACCESSORS.split(' ').any(|used| used == name) || name.starts_with("wgslab_") {
+                let message = format!("\"{name}\" would change what the generated accessors mean; choose another name");
+                return Err(misplaced(text, at, format_args!("a declaration of {name}"), &message));
             }
-            _ => {}
-        }
-    }
-    for (name, offset) in declarations(text) {
-        if USED_BY_ACCESSORS.contains(&name.as_str()) || name.starts_with("wgslab_") {
-            let (line, column) = position(text, offset);
-            let message = format!("\"{name}\" would change what the generated accessors mean; choose another name");
-            return Err(Error::with_diagnostics(
-                ErrorKind::KernelInterface,
-                format!("a declaration of {name} at {line}:{column}"),
-                vec![Diagnostic::at(text, line, column, message)],
-            ));
+        } else if name == "compute" {
+            entries += 1;
+        } else if name == "group" || name == "binding" {
+            let message = "a raw kernel declares no bindings; declare the tensor or static through the API and use its \
+                           accessors (load_x, store_x, static_s)";
+            return Err(misplaced(text, at, format_args!("@{name}"), message));
         }
     }
     match entries {
         1 => Ok(()),
-        0 => Err(Error::with_diagnostics(
-            ErrorKind::KernelInterface,
-            "no entry point",
-            vec![Diagnostic::at(text, 1, 1, "expected one function marked @compute @workgroup_size(…)")],
-        )),
+        0 => {
+            let place = Diagnostic::at(text, 0, "expected one function marked @compute @workgroup_size(…)");
+            Err(Error::with_diagnostics(ErrorKind::KernelInterface, "no entry point", vec![place]))
+        }
         _ => Err(interface(format!("{entries} entry points marked @compute; compile each as a kernel of its own"))),
     }
 }
@@ -163,85 +132,104 @@ fn check_limits(spec: &KernelSpec, limits: &DeviceLimits) -> Result<()> {
     Ok(())
 }
 
-/// The text with comments blanked out, so that byte offsets stay.
-fn without_comments(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut out = bytes.to_vec();
-    let (mut at, mut depth) = (0, 0usize);
-    while at < bytes.len() {
-        let pair = bytes.get(at..at + 2);
-        if pair == Some(b"/*") || (depth > 0 && pair == Some(b"*/")) {
-            if pair == Some(b"/*") {
-                depth += 1;
-            } else {
-                depth -= 1;
-            }
-            out[at..at + 2].fill(b' ');
-            at += 2;
-        } else if depth == 0 && pair == Some(b"//") {
-            let ends = |byte: &u8| matches!(byte, b'\n' | b'\r');
-            let end = bytes[at..].iter().position(ends).map_or(bytes.len(), |line| at + line);
-            out[at..end].fill(b' ');
-            at = end;
-        } else {
-            if depth > 0 && bytes[at] != b'\n' {
-                out[at] = b' ';
-            }
+/// Behind the comment that starts there, or there where none does; behind the end of the text where it does not end.
+fn behind_comment(text: &[u8], start: usize) -> usize {
+    let pair = |at: usize| text.get(at..at + 2).unwrap_or_default();
+    let mut at = start;
+    if pair(at) == b"//" {
+        while text.get(at).is_some_and(|byte| !matches!(byte, b'\n' | b'\r')) {
             at += 1;
         }
+        return at;
     }
-    String::from_utf8_lossy(&out).into_owned()
-}
-
-/// Every `@name` with its byte offset.
-fn attributes(code: &str) -> Vec<(String, usize)> {
-    code.match_indices('@')
-        .map(|(offset, _)| {
-            let rest = code[offset + 1..].trim_start();
-            let name = rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-            (name, offset)
-        })
-        .collect()
+    let mut depth = 0;
+    loop {
+        match pair(at) {
+            b"/*" => depth += 1,
+            b"*/" if depth > 0 => depth -= 1,
+            _ if depth == 0 => return at,
+            [] => return text.len() + 1,
+            _ => {
+                at += 1;
+                continue;
+            }
+        }
+        at += 2;
+        if depth == 0 {
+            return at;
+        }
+    }
 }
 
 /// Whether every bracket and comment of a text ends in it.
 pub fn is_closed(text: &str) -> bool {
-    let code = without_comments(text);
-    let count = |wanted: &[u8]| code.bytes().filter(|byte| wanted.contains(byte)).count();
-    let comments = find(&code, "/*", 0).is_none();
-    comments && count(b"({[") == count(b")}]")
+    let bytes = text.as_bytes();
+    let (mut at, mut open) = (0, 0);
+    while let Some(byte) = bytes.get(at) {
+        let behind = behind_comment(bytes, at);
+        if behind == at {
+            open += i32::from(b"({[".contains(byte)) - i32::from(b")}]".contains(byte));
+        }
+        at = behind.max(at + 1);
+    }
+    at == bytes.len() && open == 0
 }
 
-/// The names that a text declares at module scope, with their byte offsets.
-pub fn declarations(text: &str) -> Vec<(String, usize)> {
-    let code = without_comments(text);
-    let bytes = code.as_bytes();
-    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+/// A name in a text.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'t> {
+    /// The name.
+    pub name: &'t str,
+    /// Its byte offset; of an attribute, that of its `@`.
+    pub at: usize,
+    /// Whether it is an attribute; else it is declared.
+    pub is_attribute: bool,
+}
+
+/// Whether a word may have that byte.
+pub fn is_of_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// The attributes of a text, and the names that it declares at module scope.
+pub fn named(text: &str) -> Vec<Named<'_>> {
+    let bytes = text.as_bytes();
     let (mut found, mut depth, mut at) = (Vec::new(), 0usize, 0);
-    let mut declares = false;
-    while at < bytes.len() {
-        match bytes[at] {
-            b'{' => depth += 1,
-            b'}' => depth = depth.saturating_sub(1),
-            // The address space of a variable stands between `var` and its name.
-            b'<' if declares => {
-                at += bytes[at..].iter().position(|byte| *byte == b'>').unwrap_or(0);
-            }
-            byte if is_word(&byte) => {
-                let end = bytes[at..].iter().position(|byte| !is_word(byte)).map_or(bytes.len(), |len| at + len);
-                let word = code.get(at..end).unwrap_or("");
-                if declares {
-                    found.push((word.to_owned(), at));
-                }
-                declares =
-                    depth == 0 && !declares && matches!(word, "fn" | "const" | "override" | "alias" | "struct" | "var");
-                at = end;
-                continue;
-            }
-            byte if byte.is_ascii_whitespace() => {}
-            _ => declares = false,
+    let (mut declares, mut attribute) = (false, None);
+    while let Some(&byte) = bytes.get(at) {
+        let start = at;
+        at = behind_comment(bytes, at);
+        if at > start {
+            continue;
         }
         at += 1;
+        if is_of_word(byte) {
+            while bytes.get(at).is_some_and(|byte| is_of_word(*byte)) {
+                at += 1;
+            }
+            let name = text.get(start..at).unwrap_or("");
+            if declares || attribute.is_some() {
+                found.push(Named { name, at: attribute.unwrap_or(start), is_attribute: attribute.is_some() });
+            }
+            declares = depth == 0
+                && !declares
+                && attribute.is_none()
+                && matches!(name, "fn" | "const" | "override" | "alias" | "struct" | "var");
+            attribute = None;
+        } else if !byte.is_ascii_whitespace() {
+            attribute = (byte == b'@').then_some(start);
+            match byte {
+                b'{' => depth += 1,
+                b'}' => depth = depth.saturating_sub(1),
+                // The address space of a variable stands between `var` and its name.
+                b'<' if declares => {
+                    while bytes.get(at).is_some_and(|byte| bytes[at - 1] != b'>' && *byte != b';') {
+                        at += 1;
+                    }
+                }
+                _ => declares = false,
+            }
+        }
     }
     found
 }
@@ -251,20 +239,6 @@ pub fn declarations(text: &str) -> Vec<(String, usize)> {
 pub fn find(text: &str, part: &str, from: usize) -> Option<usize> {
     let windows = text.as_bytes().get(from..)?.windows(part.len().max(1));
     windows.enumerate().find(|(_, window)| *window == part.as_bytes()).map(|(at, _)| from + at)
-}
-
-/// The 1-based line and column, in characters, of a byte offset.
-pub fn position(text: &str, offset: usize) -> (u32, u32) {
-    let mut end = offset.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let before = &text.as_bytes()[..end];
-    let line = before.iter().filter(|byte| **byte == b'\n').count() as u32 + 1;
-    let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
-    // Every byte that does not continue a character begins one.
-    let column = before[start..].iter().filter(|byte| **byte & 0xc0 != 0x80).count() as u32 + 1;
-    (line, column)
 }
 
 #[cfg(test)]
@@ -294,6 +268,8 @@ mod tests {
     fn comments_hide_nothing_and_count_for_nothing() {
         assert!(check_text("// @group(0)\n/* @compute /* nested */ @binding(1) */ @compute fn main() {}").is_ok());
         assert!(check_text("// @compute fn main() {}").is_err());
+        assert!(is_closed("// {\n/* ( /* */ [ */ fn main() {}") && is_closed("/**/"));
+        assert!(!is_closed("fn main() {} /* /* */") && !is_closed("fn main() { // }"));
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl SlotTable {
     /// The table of a kernel whose tensors are where `locate` says, and its pools, each once.
     pub(crate) fn new<P: PartialEq>(
         spec: &KernelSpec,
-        mut locate: impl FnMut(&KernelTensor) -> Result<(P, u64)>,
+        locate: &mut dyn FnMut(&KernelTensor) -> Result<(P, u64)>,
     ) -> Result<(Self, Vec<P>)> {
         let count = spec.tensors.len();
         let (mut pool_of_tensor, mut offsets) = (Vec::with_capacity(count), Vec::with_capacity(count));
@@ -131,8 +131,8 @@ mod tests {
             spec.tensor(format!("n{index}"), &node(index), *access)
         });
         let mut rest = places.iter();
-        let locate = |_: &KernelTensor| Ok(rest.next().map(|&(_, pool, offset)| (PoolId(pool), offset)).unwrap());
-        let (table, pools) = SlotTable::new(&spec, locate).unwrap();
+        let mut locate = |_: &KernelTensor| Ok(rest.next().map(|&(_, pool, offset)| (PoolId(pool), offset)).unwrap());
+        let (table, pools) = SlotTable::new(&spec, &mut locate).unwrap();
         (spec, Slots { table: Arc::new(table), pools })
     }
 

@@ -13,7 +13,7 @@ use crate::driver::gpu::scope::{Caught, Complaint, one_line, scoped};
 use crate::error::{Error, ErrorKind, Result};
 use crate::wgsl::accessors::{module_text, param_slot_bytes};
 use crate::wgsl::bind_plan::Pattern;
-use crate::wgsl::check::{declarations, find, is_closed, position};
+use crate::wgsl::check::{Named, find, is_closed, is_of_word, named};
 use crate::wgsl::spec::{Access, KernelSpec, KernelTensor};
 
 /// A compiled kernel. It keeps the pipelines of the patterns that were linked.
@@ -159,27 +159,27 @@ fn not_valid(spec: &KernelSpec, text: &str, complaints: &[Complaint]) -> Error {
 fn diagnose(spec: &KernelSpec, text: &str, complaint: &Complaint) -> Diagnostic {
     let author = &spec.text;
     let said = without_picture(&complaint.message);
-    let Some(offset) = complaint.offset else { return Diagnostic::at(author, 1, 1, with_remedy(spec, &said)) };
+    let Some(offset) = complaint.offset else { return Diagnostic::at(author, 0, with_remedy(spec, &said)) };
     if offset <= author.len() {
-        let (line, column) = position(text, offset);
-        return Diagnostic::at(author, line, column, with_remedy(spec, &said));
+        return Diagnostic::at(author, offset, with_remedy(spec, &said));
     }
     // In the generated part: the author's text declares a name that is generated, or it does not end.
     let line_start = text.as_bytes()[..offset.min(text.len())].iter().rposition(|byte| *byte == b'\n');
     let line = text.get(line_start.map_or(0, |newline| newline + 1)..).and_then(|rest| rest.lines().next());
     let name = line.and_then(|line| line.split_whitespace().nth(1)).unwrap_or("");
-    let name: String = name.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-    if let Some((_, offset)) = declarations(author).into_iter().find(|(declared, _)| *declared == name) {
-        let (line, column) = position(author, offset);
+    let end = name.bytes().position(|byte| !is_of_word(byte)).unwrap_or(name.len());
+    let name = name.get(..end).unwrap_or("");
+    let declared = named(author).into_iter().find(|declared| !declared.is_attribute && declared.name == name);
+    if let Some(Named { at, .. }) = declared {
         let message = format!("{said}; \"{name}\" is generated for the kernel's tensors: choose another name");
-        return Diagnostic::at(author, line, column, message);
+        return Diagnostic::at(author, at, message);
     }
     let message = if is_closed(author) {
         format!("{said}; this is about the accessors that are generated from the declared tensors")
     } else {
         format!("{said}; the text ends inside something that is not closed")
     };
-    Diagnostic::at(author, u32::MAX, u32::MAX, message)
+    Diagnostic::at(author, usize::MAX, message)
 }
 
 /// naga's message carries a heading, a picture of the module and notes; the picture is of no use to the author, who gets
@@ -223,7 +223,7 @@ fn with_remedy(spec: &KernelSpec, said: &str) -> String {
 
 /// Where a word stands by itself.
 fn find_word(text: &str, word: &str) -> Option<usize> {
-    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let is_word = |byte: &u8| is_of_word(*byte);
     let bytes = text.as_bytes();
     let mut from = 0;
     loop {

@@ -13,7 +13,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::notation::ast::{AssignOp, Ast, Declaration, Expr, IndexRange, Item, Name, Span, Statement};
 use crate::notation::lex::{Kind, Token, lex, quote};
-use crate::notation::place::{at, syntax_error};
+use crate::notation::place::syntax_error;
 use crate::notation::words::{MAX_RANK, text_for};
 use expression::Pending;
 use std::fmt::Arguments;
@@ -253,7 +253,7 @@ impl<'a> Parser<'a> {
         if self.eat(close) {
             return Ok(());
         }
-        let Diagnostic { line, column, .. } = at(self.text, open, String::new());
+        let Diagnostic { line, column, .. } = Diagnostic::at(self.text, open as usize, "");
         let sign = if close == Kind::ParenClose { ')' } else { ']' };
         let token = self.token();
         let between = Span { start: self.since(open).end, end: token.span.start };
