@@ -218,8 +218,8 @@ impl RawContext {
         self.context.optimize_ctx().nodes().map(|node| RawNode { node: node.clone() }).collect()
     }
 
-    /// A child that knows the virtual nodes that `knows` knows; its nodes are the same without `list`, its merge buffer's
-    /// node without `sets_merge`. A type of its own for what is known would be more code than a context that has it.
+    /// A child that knows the virtual nodes that `knows` knows, which can be this context; its nodes are the same without
+    /// `list`, its merge buffer's node without `sets_merge`.
     pub fn child(
         &self,
         #[wasm_bindgen(unchecked_param_type = "RawNode[] | undefined")] list: Option<Array>,
