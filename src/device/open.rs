@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// satisfy.
 pub async fn open_gpu(options: gpu::OpenOptions) -> Result<Device<Gpu>> {
     let ordinal = options.ordinal.unwrap_or(0);
-    let (dev, runner) = gpu::open::open(options, false).await?;
+    let (dev, runner) = gpu::open::open(options, None).await?;
     Ok(Device::new(dev, runner, ordinal))
 }
 

@@ -21,7 +21,6 @@ use crate::node::TensorNode;
 #[cfg(feature = "notation")]
 use crate::notation::spec::ProgramSpec;
 use crate::slab::loc::{BufferLoc, PoolId};
-use crate::web::borrow::around;
 use crate::web::context::RawContext;
 use crate::web::either::{Either, Of};
 use crate::web::error::{bad_argument, js, plain, promise, seq};
@@ -73,18 +72,18 @@ async fn open_with(options_object: &JsValue) -> Result<Device<Either>> {
                 _ => PowerPreference::HighPerformance,
             };
             let heap_bytes = bytes("heapBytes");
-            let own = field(options_object, "device");
-            let is_borrowed = !own.is_undefined();
+            let lent = Some(field(options_object, "device"))
+                .filter(|device| !device.is_undefined())
+                .map(gpu::open::Lent::lent);
             let options = gpu::OpenOptions {
-                ordinal: chosen.filter(|_| !is_borrowed),
+                ordinal: chosen,
                 limits,
                 power_preference,
                 segment_cap_bytes,
                 heap_bytes,
                 memory_budget_bytes,
             };
-            let opening = gpu::open::open(options, is_borrowed);
-            let (dev, runner) = if is_borrowed { around(&own, opening).await? } else { opening.await? };
+            let (dev, runner) = gpu::open::open(options, lent).await?;
             Ok(Device::new(Of::Gpu(dev), Of::Gpu(Arc::new(runner)), ordinal))
         }
         Some(other) => Err(bad_option("driver", other, "gpu or host")),
@@ -264,9 +263,7 @@ impl RawDevice {
     pub fn resolve_pool(&self, pool_id: u32, offset: f64) -> std::result::Result<Array, JsValue> {
         let loc = BufferLoc { pool_id: PoolId(pool_id), offset: offset as u64 };
         let resolved = resolve_pool(&self.device, loc).map(|SlabRef { slab, offset }| match slab {
-            Of::Gpu(slab) => {
-                (slab.as_webgpu().map(|buffer| JsValue::clone(buffer.as_ref())).unwrap_or_default(), offset)
-            }
+            Of::Gpu(slab) => (slab.as_js().clone(), offset),
             Of::Host(pool_id) => (pool_id.0.into(), offset),
         });
         js(resolved.map(|(slab, offset)| Array::of2(&slab, &(offset as f64).into())))

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use crate::driver::bytes::Bytes;
 use crate::driver::event::DriverEvent;
-use crate::driver::gpu::{Gpu, GpuDev, GpuEvent, GpuReadback, GpuRunner, GpuStaged};
+use crate::driver::gpu::{Gpu, GpuBuffer, GpuDev, GpuEvent, GpuReadback, GpuRunner, GpuStaged};
 use crate::driver::host::{Host, HostDev, HostReadback, HostRunner};
 use crate::driver::limits::{AdapterInfo, Compaction, DeviceLimits, DriverMemory, RunnerStats};
 use crate::driver::maybe_send::BoxFuture;
@@ -180,7 +180,7 @@ impl Driver for Either {
     type Dev = Of<GpuDev, HostDev>;
     type Runner = EitherRunner;
     type Event = EitherEvent;
-    type Slab = Of<wgpu::Buffer, PoolId>;
+    type Slab = Of<GpuBuffer, PoolId>;
     type OptimizeCtx = crate::driver::OptimizeCtx;
     type Kernel = Kernel;
     type Linked = Linked;

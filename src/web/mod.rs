@@ -4,7 +4,6 @@
 //! Exports take `&self`, clone what they need, then await: no borrow is held across an await. Structured values cross
 //! with serde-wasm-bindgen; bytes cross as `Uint8Array` and go to the queue without passing through wasm memory.
 
-mod borrow;
 mod context;
 mod device;
 mod either;

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::driver::gpu::params::Layouts;
+use crate::driver::gpu::platform::{Device, Pipeline};
 
 /// Invocations of a copy's workgroup.
 const COPY_GROUP: u64 = 256;
@@ -156,47 +157,25 @@ pub(super) fn copy_grid(invocations: u64) -> [u32; 3] {
 /// Pipelines of the built-in kernels, made when first needed.
 #[derive(Debug, Default)]
 pub(super) struct Builtins {
-    pipelines: [Option<Arc<wgpu::ComputePipeline>>; 7],
+    pipelines: [Option<Arc<Pipeline>>; 7],
 }
 
 impl Builtins {
     /// The pipeline; the second value says whether it was just made.
     pub(super) fn pipeline(
         &mut self,
-        device: &wgpu::Device,
+        device: &Device,
         layouts: &mut Layouts,
         builtin: Builtin,
-    ) -> (Arc<wgpu::ComputePipeline>, bool) {
+    ) -> (Arc<Pipeline>, bool) {
         let slot = &mut self.pipelines[builtin as usize];
         if let Some(pipeline) = slot {
             return (pipeline.clone(), false);
         }
         let label = format!("wgslab {builtin:?}");
         let layout = layouts.pipeline(device, &vec![false; builtin.heap_count()], SLOT_BYTES);
-        let pipeline = Arc::new(create_pipeline(device, &label, &builtin.text(), &layout).1);
+        let pipeline = Arc::new(device.create_pipeline(&label, &builtin.text(), &layout).1);
         *slot = Some(pipeline.clone());
         (pipeline, true)
     }
-}
-
-/// Creates the module and the pipeline of a text with one entry point.
-pub(super) fn create_pipeline(
-    device: &wgpu::Device,
-    label: &str,
-    text: &str,
-    layout: &wgpu::PipelineLayout,
-) -> (wgpu::ShaderModule, wgpu::ComputePipeline) {
-    let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
-        label: Some(label),
-        source: wgpu::ShaderSource::Wgsl(text.into()),
-    });
-    let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-        label: Some(label),
-        layout: Some(layout),
-        module: &module,
-        entry_point: None,
-        compilation_options: wgpu::PipelineCompilationOptions::default(),
-        cache: None,
-    });
-    (module, pipeline)
 }

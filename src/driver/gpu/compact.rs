@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::driver::gpu::heaps::{HeapClass, HeapId, SlabRange};
 use crate::driver::gpu::pack::{Move, Packing, Wanted};
+use crate::driver::gpu::platform::Buffer;
 use crate::driver::gpu::runner::{GpuRunner, State};
 use crate::driver::gpu::task::Task;
 use crate::driver::gpu::upload::UPLOAD_RING_BYTES;
@@ -197,7 +198,7 @@ impl GpuRunner {
 /// it lies only what is lifted later: nothing is overwritten that has not been lifted. Copies between heaps may come in
 /// between: they take from heaps whose slabs have not been lifted, and go where nothing slides.
 struct Slides {
-    bounce: Arc<wgpu::Buffer>,
+    bounce: Arc<Buffer>,
     start: u64,
     bounce_bytes: u64,
     filled_bytes: u64,
@@ -205,7 +206,7 @@ struct Slides {
 }
 
 impl Slides {
-    fn new(bounce: Arc<wgpu::Buffer>, start: u64, bounce_bytes: u64) -> Self {
+    fn new(bounce: Arc<Buffer>, start: u64, bounce_bytes: u64) -> Self {
         Self { bounce, start, bounce_bytes, filled_bytes: 0, lifted: Vec::new() }
     }
 

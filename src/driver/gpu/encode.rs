@@ -1,21 +1,22 @@
-//! Tasks to commands: the only place that knows `wgpu::CommandEncoder`.
+//! Tasks to commands: the only place that knows the encoder.
 //!
 //! Dispatches share a compute pass until something needs the encoder itself; state that is already set is not set
 //! again.
 
 use std::sync::Arc;
 
+use crate::driver::gpu::platform::{Commands, Device, Encoder};
 use crate::driver::gpu::runner::State;
 use crate::driver::gpu::task::{Dispatch, Task};
 use crate::error::{Error, Result};
 
 /// Encodes a batch. No tasks (a batch of queue writes only) give no command buffer.
-pub(super) fn encode(device: &wgpu::Device, state: &mut State, tasks: &[Task]) -> Result<Option<wgpu::CommandBuffer>> {
+pub(super) fn encode(device: &Device, state: &mut State, tasks: &[Task]) -> Result<Option<Commands>> {
     if tasks.is_empty() {
         return Ok(None);
     }
     let label = format!("wgslab batch {}", state.batch);
-    let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some(&label) });
+    let mut encoder = device.encoder(&label);
     let mut rest = tasks;
     while !rest.is_empty() {
         let run = rest.iter().take_while(|task| matches!(task, Task::Dispatch(_))).count();
@@ -30,9 +31,8 @@ pub(super) fn encode(device: &wgpu::Device, state: &mut State, tasks: &[Task]) -
     Ok(Some(encoder.finish()))
 }
 
-fn encode_pass(encoder: &mut wgpu::CommandEncoder, tasks: &[Task]) {
-    let mut pass =
-        encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: Some("wgslab pass"), timestamp_writes: None });
+fn encode_pass(encoder: &mut Encoder, tasks: &[Task]) {
+    let mut pass = encoder.pass("wgslab pass");
     let mut set: Option<&Dispatch> = None;
     for task in tasks {
         let Task::Dispatch(dispatch) = task else { continue };
@@ -40,40 +40,39 @@ fn encode_pass(encoder: &mut wgpu::CommandEncoder, tasks: &[Task]) {
             pass.set_pipeline(&dispatch.pipeline);
         }
         if set.is_none_or(|set| !Arc::ptr_eq(&set.heaps, &dispatch.heaps)) {
-            pass.set_bind_group(0, &*dispatch.heaps, &[]);
+            pass.set_heaps(&dispatch.heaps);
         }
         if set.is_none_or(|set| {
             set.params_offset != dispatch.params_offset || !Arc::ptr_eq(&set.params, &dispatch.params)
         }) {
-            pass.set_bind_group(1, &*dispatch.params, &[dispatch.params_offset]);
+            pass.set_params(&dispatch.params, dispatch.params_offset);
         }
-        let [x, y, z] = dispatch.grid;
-        pass.dispatch_workgroups(x, y, z);
+        pass.dispatch(dispatch.grid);
         set = Some(dispatch);
     }
 }
 
-fn encode_command(encoder: &mut wgpu::CommandEncoder, state: &State, task: &Task) -> Result<()> {
+fn encode_command(encoder: &mut Encoder, state: &State, task: &Task) -> Result<()> {
     match *task {
         Task::Upload { heap, offset, ref source, source_offset, len } => {
-            encoder.copy_buffer_to_buffer(source, source_offset, &state.heaps.get(heap)?.buffer, offset, len);
+            encoder.copy(source, source_offset, &state.heaps.get(heap)?.buffer, offset, len);
         }
         Task::Lift { heap, offset, ref target, target_offset, len } => {
-            encoder.copy_buffer_to_buffer(&state.heaps.get(heap)?.buffer, offset, target, target_offset, len);
+            encoder.copy(&state.heaps.get(heap)?.buffer, offset, target, target_offset, len);
         }
         Task::Zero { heap, offset, len } => {
-            encoder.clear_buffer(&state.heaps.get(heap)?.buffer, offset, Some(len));
+            encoder.clear(&state.heaps.get(heap)?.buffer, offset, len);
         }
         Task::Copy { src, src_offset, dst, dst_offset, len } => {
             let (src, dst) = (&state.heaps.get(src)?.buffer, &state.heaps.get(dst)?.buffer);
-            encoder.copy_buffer_to_buffer(src, src_offset, dst, dst_offset, len);
+            encoder.copy(src, src_offset, dst, dst_offset, len);
         }
         Task::Stage { heap, offset, len, staging, staging_offset } => {
             let Some(staging) = state.staging.get(staging) else {
                 return Err(Error::bug("a readback was recorded without a staging buffer"));
             };
             let source = &state.heaps.get(heap)?.buffer;
-            encoder.copy_buffer_to_buffer(source, offset, staging.buffer(), staging_offset, len);
+            encoder.copy(source, offset, staging.buffer(), staging_offset, len);
         }
         Task::Dispatch(_) => return Err(Error::bug("a dispatch was encoded outside a pass")),
     }

@@ -13,7 +13,7 @@ use crate::driver::bytes::Bytes;
 use crate::driver::gpu::event::GpuEvent;
 use crate::driver::gpu::heaps::{HeapClass, HeapId};
 use crate::driver::gpu::memory::HeapRange;
-use crate::driver::gpu::platform;
+use crate::driver::gpu::platform::{self, Buffer};
 use crate::driver::gpu::readback::Staging;
 use crate::driver::gpu::runner::{GpuRunner, MAX_IN_FLIGHT, State};
 use crate::driver::gpu::task::Task;
@@ -48,7 +48,7 @@ pub(super) struct Sealed {
     direct_bytes: u64,
     params: Vec<u8>,
     upload_ring: Option<UploadRing>,
-    one_offs: Vec<Arc<wgpu::Buffer>>,
+    one_offs: Vec<Arc<Buffer>>,
     staging: Vec<Arc<Staging>>,
 }
 
@@ -134,17 +134,17 @@ impl GpuRunner {
         let HeapRange { heap, offset } = self.resolve(&state, loc, bytes.len() as u64)?;
         let (words, tail) = bytes.split_at(bytes.len() / 4 * 4);
         let buffer = &state.heaps.get(heap)?.buffer;
-        let (queue, words_len) = (&self.dev.queue, words.len() as u64);
+        let (device, words_len) = (&self.dev.device, words.len() as u64);
         if !words.is_empty() {
-            platform::write_buffer(queue, buffer, offset, Bytes::Slice(words), 0, words_len)?;
+            platform::write_buffer(device, buffer, offset, Bytes::Slice(words), 0, words_len)?;
         }
         if !tail.is_empty() {
             let mut word = [0; 4];
             word[..tail.len()].copy_from_slice(tail);
-            platform::write_buffer(queue, buffer, offset + words_len, Bytes::Slice(&word), 0, 4)?;
+            platform::write_buffer(device, buffer, offset + words_len, Bytes::Slice(&word), 0, 4)?;
         }
         // wgpu stages writes until something is submitted.
-        queue.submit(None);
+        device.submit(None);
         Ok(())
     }
 

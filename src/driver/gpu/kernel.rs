@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::diagnostic::Diagnostic;
-use crate::driver::gpu::builtin::create_pipeline;
 use crate::driver::gpu::open::GpuDev;
 use crate::driver::gpu::pipelines::{Claim, Pipeline};
 use crate::driver::gpu::platform;
@@ -93,7 +92,7 @@ impl GpuRunner {
         let (device, spec) = (&self.dev.device, &kernel.spec);
         let text = module_text(spec, pattern);
         let layout = state.layouts.pipeline(device, &pattern.read_only, param_slot_bytes(spec));
-        let ((_, pipeline), verdict) = scoped(device, || create_pipeline(device, &spec.name, &text, &layout));
+        let ((_, pipeline), verdict) = scoped(device, || device.create_pipeline(&spec.name, &text, &layout));
         state.stats.pipelines_created += 1;
         let (progress, name) = (self.progress().clone(), spec.name.clone());
         platform::settle(verdict, move |caught| {
@@ -114,7 +113,7 @@ async fn create(
     spec: &KernelSpec,
     pattern: &Pattern,
     text: &str,
-) -> Result<wgpu::ComputePipeline> {
+) -> Result<platform::Pipeline> {
     let limit = dev.limits.workgroup_storage_bytes;
     if let Some(bytes) = platform::workgroup_bytes(text).filter(|&bytes| bytes > u64::from(limit)) {
         let message = format_args!(
@@ -135,7 +134,7 @@ async fn create(
             state.stats.pipelines_created += 1;
             state.layouts.pipeline(&dev.device, &pattern.read_only, slot_bytes)
         };
-        create_pipeline(&dev.device, &spec.name, text, &layout)
+        dev.device.create_pipeline(&spec.name, text, &layout)
     });
     let caught = verdict.caught().await;
     runner.progress().check_alive()?;

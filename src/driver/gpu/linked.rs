@@ -10,6 +10,7 @@ use crate::driver::gpu::event::GpuEvent;
 use crate::driver::gpu::heaps::{HeapClass, HeapId};
 use crate::driver::gpu::kernel::{GpuKernel, pipeline_for};
 use crate::driver::gpu::pipelines::Pipeline;
+use crate::driver::gpu::platform::BindGroup;
 use crate::driver::gpu::runner::{GpuRunner, State};
 use crate::driver::gpu::task::Dispatch;
 use crate::error::{Error, ErrorKind, Result};
@@ -31,8 +32,8 @@ struct Resolved {
     placed: Placed,
     /// The pipeline for the pattern of the bindings.
     pipeline: Pipeline,
-    heaps: Arc<wgpu::BindGroup>,
-    params: Arc<wgpu::BindGroup>,
+    heaps: Arc<BindGroup>,
+    params: Arc<BindGroup>,
     /// The parameter block: an element offset per tensor, then the statics. Empty until the kernel runs.
     words: Vec<u32>,
     /// The batch that holds this very block, and where.
@@ -165,7 +166,7 @@ impl GpuRunner {
     }
 
     /// The bind group of a plan's heaps.
-    fn bind(&self, state: &mut State, plan: &BindPlan) -> Result<Arc<wgpu::BindGroup>> {
+    fn bind(&self, state: &mut State, plan: &BindPlan) -> Result<Arc<BindGroup>> {
         let read_only = &plan.pattern.read_only;
         let key: Vec<_> = plan.heaps.iter().zip(read_only).map(|(&heap, &ro)| (HeapId(heap), ro)).collect();
         state.heap_group(&self.dev.device, &key)

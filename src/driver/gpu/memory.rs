@@ -9,7 +9,7 @@ use crate::driver::SlabRef;
 use crate::driver::gpu::builtin::{Builtin, SLOT_BYTES, copy_params};
 use crate::driver::gpu::event::GpuEvent;
 use crate::driver::gpu::heaps::{GUARD_BYTES, HeapClass, HeapId, SlabRange};
-use crate::driver::gpu::platform;
+use crate::driver::gpu::platform::{self, Buffer, usage};
 use crate::driver::gpu::runner::{GpuRunner, State};
 use crate::driver::gpu::scope::scoped;
 use crate::driver::gpu::task::Task;
@@ -111,12 +111,7 @@ impl GpuRunner {
     ) -> Result<HeapId> {
         let label = format!("wgslab heap of {size_bytes} bytes ({class:?})");
         let (buffer, verdict) = scoped(&self.dev.device, || {
-            self.dev.device.create_buffer(&wgpu::BufferDescriptor {
-                label: Some(&label),
-                size: size_bytes,
-                usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
-                mapped_at_creation: false,
-            })
+            self.dev.device.create_buffer(&label, size_bytes, usage::STORAGE | usage::COPY_SRC | usage::COPY_DST)
         });
         state.stats.buffers_created += 1;
         let id = state.heaps.add(buffer, size_bytes, class, slab);
@@ -205,7 +200,7 @@ impl GpuRunner {
         self.lock().pools.get(&pool_id).map(|slab| slab.size_bytes)
     }
 
-    pub(super) fn resolve_pool(&self, loc: BufferLoc) -> Result<SlabRef<wgpu::Buffer>> {
+    pub(super) fn resolve_pool(&self, loc: BufferLoc) -> Result<SlabRef<Buffer>> {
         let mut state = self.lock();
         let range = self.resolve(&state, loc, 0)?;
         // Whoever has the buffer may look at all of it.

@@ -1,4 +1,4 @@
-//! The `gpu` driver: one `wgpu::Device` and `wgpu::Queue` per device, natively and on the web.
+//! The `gpu` driver: one device with its queue, through wgpu natively and the browser's WebGPU on the web.
 //!
 //! Slabs are ranges of a few large buffers, the heaps. Work is recorded as plain tasks and handed to the
 //! queue in batches; a batch settles when its work is done and its error scope came back clean.
@@ -32,6 +32,7 @@ use std::sync::Arc;
 
 pub use event::GpuEvent;
 pub use open::{GpuDev, LimitsChoice, OpenOptions, PowerPreference};
+pub use platform::Buffer as GpuBuffer;
 pub use readback::{GpuReadback, GpuStaged};
 pub use runner::GpuRunner;
 
@@ -56,7 +57,7 @@ impl Driver for Gpu {
     type Dev = GpuDev;
     type Runner = GpuRunner;
     type Event = GpuEvent;
-    type Slab = wgpu::Buffer;
+    type Slab = GpuBuffer;
     type OptimizeCtx = crate::driver::OptimizeCtx;
     type Kernel = kernel::GpuKernel;
     type Linked = linked::GpuLinked;
@@ -125,7 +126,7 @@ impl Driver for Gpu {
         runner.zero(loc, len_bytes)
     }
 
-    fn resolve_pool(runner: &Arc<GpuRunner>, loc: BufferLoc) -> Result<SlabRef<wgpu::Buffer>> {
+    fn resolve_pool(runner: &Arc<GpuRunner>, loc: BufferLoc) -> Result<SlabRef<GpuBuffer>> {
         runner.resolve_pool(loc)
     }
 

@@ -4,10 +4,10 @@
 //! queue runs in order, each batch may start at the beginning again. Bind groups depend only on the set of heaps, so
 //! they are nearly static.
 
-use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use crate::driver::gpu::heaps::HeapId;
+use crate::driver::gpu::platform::{BindGroup, BindGroupLayout, Buffer, Device, PipelineLayout, usage};
 
 /// The ring: room for a batch of 1,024 blocks of 256 bytes, or fewer of larger ones.
 pub(super) const RING_BYTES: u64 = 256 << 10;
@@ -15,94 +15,50 @@ pub(super) const RING_BYTES: u64 = 256 << 10;
 /// Layouts by what they depend on. There are a handful of each, so they are searched, not hashed.
 #[derive(Debug, Default)]
 pub(super) struct Layouts {
-    heaps: Vec<(Vec<bool>, wgpu::BindGroupLayout)>,
-    params: Vec<(u64, wgpu::BindGroupLayout)>,
+    heaps: Vec<(Vec<bool>, BindGroupLayout)>,
+    params: Vec<(u64, BindGroupLayout)>,
 }
-
-/// Heaps are bound whole, as words or as vectors of four; none is smaller.
-const VECTOR_BYTES: u64 = 16;
 
 impl Layouts {
     /// Group 0: one storage binding per heap.
-    pub(super) fn heaps(&mut self, device: &wgpu::Device, read_only: &[bool]) -> &wgpu::BindGroupLayout {
+    pub(super) fn heaps(&mut self, device: &Device, read_only: &[bool]) -> &BindGroupLayout {
         let known = self.heaps.iter().position(|(key, _)| key == read_only);
         let index = known.unwrap_or_else(|| {
-            let entries: Vec<_> = read_only
-                .iter()
-                .enumerate()
-                .map(|(binding, &read_only)| {
-                    entry(binding, wgpu::BufferBindingType::Storage { read_only }, false, VECTOR_BYTES)
-                })
-                .collect();
-            let descriptor = wgpu::BindGroupLayoutDescriptor { label: Some("wgslab heaps"), entries: &entries };
-            self.heaps.push((read_only.to_vec(), device.create_bind_group_layout(&descriptor)));
+            self.heaps.push((read_only.to_vec(), device.heaps_layout(read_only)));
             self.heaps.len() - 1
         });
         &self.heaps[index].1
     }
 
     /// Group 1: the parameter block.
-    pub(super) fn params(&mut self, device: &wgpu::Device, slot_bytes: u64) -> &wgpu::BindGroupLayout {
+    pub(super) fn params(&mut self, device: &Device, slot_bytes: u64) -> &BindGroupLayout {
         let known = self.params.iter().position(|(key, _)| *key == slot_bytes);
         let index = known.unwrap_or_else(|| {
-            let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
-                label: Some("wgslab params"),
-                entries: &[entry(0, wgpu::BufferBindingType::Uniform, true, slot_bytes)],
-            });
-            self.params.push((slot_bytes, layout));
+            self.params.push((slot_bytes, device.params_layout(slot_bytes)));
             self.params.len() - 1
         });
         &self.params[index].1
     }
 
     /// The layout of a pipeline.
-    pub(super) fn pipeline(
-        &mut self,
-        device: &wgpu::Device,
-        read_only: &[bool],
-        slot_bytes: u64,
-    ) -> wgpu::PipelineLayout {
+    pub(super) fn pipeline(&mut self, device: &Device, read_only: &[bool], slot_bytes: u64) -> PipelineLayout {
         let heaps = self.heaps(device, read_only).clone();
-        let params = self.params(device, slot_bytes);
-        device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
-            label: Some("wgslab pipeline"),
-            bind_group_layouts: &[Some(&heaps), Some(params)],
-            immediate_size: 0,
-        })
-    }
-}
-
-fn entry(
-    binding: usize,
-    ty: wgpu::BufferBindingType,
-    has_dynamic_offset: bool,
-    min_bytes: u64,
-) -> wgpu::BindGroupLayoutEntry {
-    wgpu::BindGroupLayoutEntry {
-        binding: binding as u32,
-        visibility: wgpu::ShaderStages::COMPUTE,
-        ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset, min_binding_size: NonZeroU64::new(min_bytes) },
-        count: None,
+        device.pipeline_layout(&heaps, self.params(device, slot_bytes))
     }
 }
 
 /// The parameter blocks of the open batch.
 #[derive(Debug)]
 pub(super) struct ParamRing {
-    pub(super) buffer: wgpu::Buffer,
+    pub(super) buffer: Buffer,
     /// The blocks, as they will be written.
     pub(super) bytes: Vec<u8>,
-    groups: Vec<(u64, Arc<wgpu::BindGroup>)>,
+    groups: Vec<(u64, Arc<BindGroup>)>,
 }
 
 impl ParamRing {
-    pub(super) fn new(device: &wgpu::Device) -> Self {
-        let buffer = device.create_buffer(&wgpu::BufferDescriptor {
-            label: Some("wgslab params"),
-            size: RING_BYTES,
-            usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
-            mapped_at_creation: false,
-        });
+    pub(super) fn new(device: &Device) -> Self {
+        let buffer = device.create_buffer("wgslab params", RING_BYTES, usage::UNIFORM | usage::COPY_DST);
         Self { buffer, bytes: Vec::with_capacity(RING_BYTES as usize), groups: Vec::new() }
     }
 
@@ -119,21 +75,12 @@ impl ParamRing {
     }
 
     /// The bind group of blocks of that size.
-    pub(super) fn group(
-        &mut self,
-        device: &wgpu::Device,
-        layouts: &mut Layouts,
-        slot_bytes: u64,
-    ) -> Arc<wgpu::BindGroup> {
+    pub(super) fn group(&mut self, device: &Device, layouts: &mut Layouts, slot_bytes: u64) -> Arc<BindGroup> {
         if let Some((_, group)) = self.groups.iter().find(|(key, _)| *key == slot_bytes) {
             return group.clone();
         }
-        let binding = wgpu::BufferBinding { buffer: &self.buffer, offset: 0, size: NonZeroU64::new(slot_bytes) };
-        let group = Arc::new(device.create_bind_group(&wgpu::BindGroupDescriptor {
-            label: Some("wgslab params"),
-            layout: layouts.params(device, slot_bytes),
-            entries: &[wgpu::BindGroupEntry { binding: 0, resource: wgpu::BindingResource::Buffer(binding) }],
-        }));
+        let layout = layouts.params(device, slot_bytes);
+        let group = Arc::new(device.bind("wgslab params", layout, &[&self.buffer], Some(slot_bytes)));
         self.groups.push((slot_bytes, group.clone()));
         group
     }
@@ -145,36 +92,25 @@ type GroupKey = Vec<(HeapId, bool)>;
 /// Bind groups by the heaps that they bind. Looked up when a routine is linked or resolved, never when it is run.
 #[derive(Debug, Default)]
 pub(super) struct HeapGroups {
-    groups: Vec<(GroupKey, Arc<wgpu::BindGroup>)>,
+    groups: Vec<(GroupKey, Arc<BindGroup>)>,
 }
 
 impl HeapGroups {
-    pub(super) fn get(&self, key: &[(HeapId, bool)]) -> Option<Arc<wgpu::BindGroup>> {
+    pub(super) fn get(&self, key: &[(HeapId, bool)]) -> Option<Arc<BindGroup>> {
         self.groups.iter().find(|(known, _)| known == key).map(|(_, group)| group.clone())
     }
 
     /// Makes the bind group of those heaps, each whole.
     pub(super) fn make(
         &mut self,
-        device: &wgpu::Device,
+        device: &Device,
         layouts: &mut Layouts,
         key: &[(HeapId, bool)],
-        buffers: &[&wgpu::Buffer],
-    ) -> Arc<wgpu::BindGroup> {
+        buffers: &[&Buffer],
+    ) -> Arc<BindGroup> {
         let read_only: Vec<bool> = key.iter().map(|(_, read_only)| *read_only).collect();
-        let entries: Vec<_> = buffers
-            .iter()
-            .enumerate()
-            .map(|(binding, buffer)| wgpu::BindGroupEntry {
-                binding: binding as u32,
-                resource: buffer.as_entire_binding(),
-            })
-            .collect();
-        let group = Arc::new(device.create_bind_group(&wgpu::BindGroupDescriptor {
-            label: Some("wgslab heaps"),
-            layout: layouts.heaps(device, &read_only),
-            entries: &entries,
-        }));
+        let layout = layouts.heaps(device, &read_only);
+        let group = Arc::new(device.bind("wgslab heaps", layout, buffers, None));
         self.groups.push((key.to_vec(), group.clone()));
         group
     }

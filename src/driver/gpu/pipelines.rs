@@ -5,12 +5,14 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Poll, Waker};
 
+use crate::driver::gpu::platform;
+
 /// A pipeline, shared by the kernels that have its text.
-pub(super) type Pipeline = Arc<wgpu::ComputePipeline>;
+pub(super) type Pipeline = Arc<platform::Pipeline>;
 
 #[derive(Debug, Default)]
 struct Inner {
-    made: Vec<(String, Weak<wgpu::ComputePipeline>)>,
+    made: Vec<(String, Weak<platform::Pipeline>)>,
     /// Texts whose pipeline somebody is making, with those who wait for it.
     making: Vec<(String, Vec<Waker>)>,
 }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use crate::driver::ReadbackBytes;
 use crate::driver::gpu::memory::HeapRange;
-use crate::driver::gpu::platform::{self, Mapped};
+use crate::driver::gpu::platform::{self, Buffer, Device, Mapped, usage};
 use crate::driver::gpu::progress::Progress;
 use crate::driver::gpu::runner::{GpuRunner, State};
 use crate::driver::gpu::task::Task;
@@ -27,12 +27,12 @@ const KEPT_PER_SIZE: usize = 4;
 /// Idle staging buffers: a handful.
 #[derive(Debug, Default)]
 pub(super) struct StagingPool {
-    idle: Mutex<Vec<wgpu::Buffer>>,
+    idle: Mutex<Vec<Buffer>>,
     bytes: std::sync::atomic::AtomicU64,
 }
 
 impl StagingPool {
-    fn lock(&self) -> MutexGuard<'_, Vec<wgpu::Buffer>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Buffer>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -49,7 +49,7 @@ impl StagingPool {
         }
     }
 
-    fn take(self: &Arc<Self>, device: &wgpu::Device, needed_bytes: u64, state: &mut State) -> Arc<Staging> {
+    fn take(self: &Arc<Self>, device: &Device, needed_bytes: u64, state: &mut State) -> Arc<Staging> {
         let size = needed_bytes.next_power_of_two().max(MIN_STAGING_BYTES);
         let idle = {
             let mut idle = self.lock();
@@ -58,18 +58,13 @@ impl StagingPool {
         let buffer = idle.unwrap_or_else(|| {
             self.bytes.fetch_add(size, std::sync::atomic::Ordering::Relaxed);
             state.stats.buffers_created += 1;
-            device.create_buffer(&wgpu::BufferDescriptor {
-                label: Some(&format!("wgslab staging of {size} bytes")),
-                size,
-                usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
-                mapped_at_creation: false,
-            })
+            device.create_buffer(&format!("wgslab staging of {size} bytes"), size, usage::MAP_READ | usage::COPY_DST)
         });
         let inner = Mutex::new(Inner { used_bytes: 0, map: MapState::Open });
         Arc::new(Staging { buffer, inner: Arc::new(inner), pool: self.clone() })
     }
 
-    fn give(&self, buffer: wgpu::Buffer, usable: bool) {
+    fn give(&self, buffer: Buffer, usable: bool) {
         let mut idle = self.lock();
         let kept = idle.iter().filter(|kept| kept.size() == buffer.size()).count();
         if usable && buffer.size() <= MAX_KEPT_BYTES && kept < KEPT_PER_SIZE {
@@ -105,13 +100,13 @@ struct Inner {
 /// One staging buffer on its way.
 #[derive(Debug)]
 pub(super) struct Staging {
-    buffer: wgpu::Buffer,
+    buffer: Buffer,
     inner: Arc<Mutex<Inner>>,
     pool: Arc<StagingPool>,
 }
 
 impl Staging {
-    pub(super) fn buffer(&self) -> &wgpu::Buffer {
+    pub(super) fn buffer(&self) -> &Buffer {
         &self.buffer
     }
 

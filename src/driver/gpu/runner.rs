@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::driver::bytes::Bytes;
 use crate::driver::gpu::builtin::{Builtin, Builtins, SLOT_BYTES};
 use crate::driver::gpu::encode::encode;
 use crate::driver::gpu::event::GpuEvent;
@@ -14,7 +15,7 @@ use crate::driver::gpu::hold::Holds;
 use crate::driver::gpu::open::GpuDev;
 use crate::driver::gpu::params::{HeapGroups, Layouts, ParamRing};
 use crate::driver::gpu::pipelines::PipelineCache;
-use crate::driver::gpu::platform::{self, InFlight, UploadStaging};
+use crate::driver::gpu::platform::{self, BindGroup, Buffer, Device, InFlight, UploadStaging};
 use crate::driver::gpu::progress::Progress;
 use crate::driver::gpu::readback::{Staging, StagingPool};
 use crate::driver::gpu::scope::scoped;
@@ -58,7 +59,7 @@ pub struct GpuRunner {
 /// Everything that recording changes.
 #[derive(Debug)]
 pub(super) struct State {
-    pub(super) heaps: Heaps<wgpu::Buffer>,
+    pub(super) heaps: Heaps<Buffer>,
     pub(super) pools: SortedMap<PoolId, SlabRange>,
     pub(super) in_use_bytes: u64,
     pub(super) peak_bytes: u64,
@@ -86,7 +87,7 @@ pub(super) struct State {
     pub(super) params: ParamRing,
     pub(super) upload_ring: Option<UploadRing>,
     /// Buffers of single uploads of the open batch.
-    pub(super) one_offs: Vec<Arc<wgpu::Buffer>>,
+    pub(super) one_offs: Vec<Arc<Buffer>>,
     /// Staging buffers of the open batch, to be mapped after it.
     pub(super) staging: Vec<Arc<Staging>>,
     pub(super) layouts: Layouts,
@@ -195,12 +196,13 @@ impl GpuRunner {
         let first = state.submitted_seq + 1;
         let touched = state.touched.clone();
         let tasks = std::mem::take(&mut state.tasks);
-        let GpuDev { device, queue, .. } = &self.dev;
+        let device = &self.dev.device;
         let (submitted, verdict) = scoped(device, || {
-            if !state.params.bytes.is_empty() {
-                queue.write_buffer(&state.params.buffer, 0, &state.params.bytes);
+            let ParamRing { buffer, bytes, .. } = &state.params;
+            if !bytes.is_empty() {
+                platform::write_buffer(device, buffer, 0, Bytes::Slice(bytes), 0, bytes.len() as u64)?;
             }
-            encode(device, state, &tasks).map(|commands| queue.submit(commands))
+            encode(device, state, &tasks).map(|commands| device.submit(commands))
         });
         self.progress.submitted(first, last, state.units, platform::now_ms());
         state.end_batch(last, tasks);
@@ -222,7 +224,7 @@ impl GpuRunner {
             staging.map(&self.progress);
             state.stats.maps += 1;
         }
-        platform::watch_done(queue, &self.progress, last);
+        platform::watch_done(device, &self.progress, last);
         state.in_flight.push(last, index, self.progress.done_seq());
         state.stats.submissions += 1;
         Ok(())
@@ -391,7 +393,7 @@ impl State {
     }
 
     /// The bind group of those heaps.
-    pub(super) fn heap_group(&mut self, device: &wgpu::Device, key: &[(HeapId, bool)]) -> Result<Arc<wgpu::BindGroup>> {
+    pub(super) fn heap_group(&mut self, device: &Device, key: &[(HeapId, bool)]) -> Result<Arc<BindGroup>> {
         if let Some(group) = self.heap_groups.get(key) {
             return Ok(group);
         }
@@ -404,7 +406,7 @@ impl State {
     /// Records a built-in kernel over one or two heaps, the destination first. The ring must have room for a slot.
     pub(super) fn push_builtin(
         &mut self,
-        device: &wgpu::Device,
+        device: &Device,
         builtin: Builtin,
         heaps: &[HeapId],
         words: &[u32],

@@ -3,7 +3,7 @@
 //! Scopes are never held open across an await: interleaved users would swap blame (measured in Chromium). There is no
 //! `From<wgpu::Error>`: turning one into ours means saying what we were doing.
 
-use crate::driver::gpu::platform::{Scopes, Verdict};
+use crate::driver::gpu::platform::{Device, Scopes, Verdict};
 use crate::error::{Error, ErrorKind};
 
 /// What an error scope caught.
@@ -42,7 +42,7 @@ pub(super) fn one_line(text: &str) -> String {
 }
 
 /// Runs `create` inside scopes for validation and memory.
-pub(super) fn scoped<T>(device: &wgpu::Device, create: impl FnOnce() -> T) -> (T, Verdict) {
+pub(super) fn scoped<T>(device: &Device, create: impl FnOnce() -> T) -> (T, Verdict) {
     let scopes = Scopes::push(device);
     let made = create();
     (made, scopes.pop())

@@ -5,18 +5,19 @@
 use std::sync::Arc;
 
 use crate::driver::gpu::heaps::HeapId;
+use crate::driver::gpu::platform::{BindGroup, Buffer, Pipeline};
 
 /// A recorded task. Offsets and lengths are bytes, multiples of 4; unaligned edges are dispatches of built-in kernels.
 #[derive(Clone, Debug)]
 pub(super) enum Task {
     /// Upload ring, or a staging buffer → heap.
-    Upload { heap: HeapId, offset: u64, source: Arc<wgpu::Buffer>, source_offset: u64, len: u64 },
+    Upload { heap: HeapId, offset: u64, source: Arc<Buffer>, source_offset: u64, len: u64 },
     /// Zeroes a range of a heap.
     Zero { heap: HeapId, offset: u64, len: u64 },
     /// Copies between two different heaps.
     Copy { src: HeapId, src_offset: u64, dst: HeapId, dst_offset: u64, len: u64 },
     /// Heap → a part of the upload ring, on the way to another place of the same heap.
-    Lift { heap: HeapId, offset: u64, target: Arc<wgpu::Buffer>, target_offset: u64, len: u64 },
+    Lift { heap: HeapId, offset: u64, target: Arc<Buffer>, target_offset: u64, len: u64 },
     /// Runs a kernel.
     Dispatch(Dispatch),
     /// Heap → staging buffer, to be mapped after the batch.
@@ -26,9 +27,9 @@ pub(super) enum Task {
 /// A kernel with everything that it binds.
 #[derive(Clone, Debug)]
 pub(super) struct Dispatch {
-    pub(super) pipeline: Arc<wgpu::ComputePipeline>,
-    pub(super) heaps: Arc<wgpu::BindGroup>,
-    pub(super) params: Arc<wgpu::BindGroup>,
+    pub(super) pipeline: Arc<Pipeline>,
+    pub(super) heaps: Arc<BindGroup>,
+    pub(super) params: Arc<BindGroup>,
     /// Offset of the parameter block in the ring.
     pub(super) params_offset: u32,
     pub(super) grid: [u32; 3],

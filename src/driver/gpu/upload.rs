@@ -10,7 +10,7 @@ use crate::driver::bytes::Bytes;
 use crate::driver::gpu::event::GpuEvent;
 use crate::driver::gpu::heaps::HeapId;
 use crate::driver::gpu::memory::{HeapRange, Split};
-use crate::driver::gpu::platform;
+use crate::driver::gpu::platform::{self, Buffer, usage};
 use crate::driver::gpu::runner::{GpuRunner, State};
 use crate::driver::gpu::task::Task;
 use crate::error::{Error, Result};
@@ -22,7 +22,7 @@ pub(super) const UPLOAD_RING_BYTES: u64 = 1 << 20;
 /// The buffer through which uploads are ordered behind recorded work.
 #[derive(Debug)]
 pub(super) struct UploadRing {
-    pub(super) buffer: Arc<wgpu::Buffer>,
+    pub(super) buffer: Arc<Buffer>,
     pub(super) cursor: u64,
 }
 
@@ -95,7 +95,7 @@ impl GpuRunner {
     /// Writes into the heap, ahead of the open batch.
     fn upload_straight(&self, state: &mut State, words: Words<'_>) -> Result<()> {
         let Words { heap, offset, bytes, start, len } = words;
-        platform::write_buffer(&self.dev.queue, &state.heaps.get(heap)?.buffer, offset, bytes, start, len)?;
+        platform::write_buffer(&self.dev.device, &state.heaps.get(heap)?.buffer, offset, bytes, start, len)?;
         state.direct_bytes += len;
         Ok(())
     }
@@ -103,23 +103,22 @@ impl GpuRunner {
     fn upload_through_ring(&self, state: &mut State, words: Words<'_>) -> Result<()> {
         let Words { heap, offset, bytes, start, len } = words;
         let (source, source_offset) = self.reserve_ring(state, len)?;
-        platform::write_buffer(&self.dev.queue, &source, source_offset, bytes, start, len)?;
+        platform::write_buffer(&self.dev.device, &source, source_offset, bytes, start, len)?;
         state.push_command(heap, Task::Upload { heap, offset, source, source_offset, len });
         Ok(())
     }
 
     /// A part of the upload ring that nothing else in the open batch uses; flushes where there is none.
-    pub(super) fn reserve_ring(&self, state: &mut State, len: u64) -> Result<(Arc<wgpu::Buffer>, u64)> {
+    pub(super) fn reserve_ring(&self, state: &mut State, len: u64) -> Result<(Arc<Buffer>, u64)> {
         if state.upload_ring.as_ref().is_some_and(|ring| ring.cursor + len > UPLOAD_RING_BYTES) {
             self.flush_state(state)?;
         }
         if state.upload_ring.is_none() {
-            let buffer = self.dev.device.create_buffer(&wgpu::BufferDescriptor {
-                label: Some("wgslab upload ring"),
-                size: UPLOAD_RING_BYTES,
-                usage: wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
-                mapped_at_creation: false,
-            });
+            let buffer = self.dev.device.create_buffer(
+                "wgslab upload ring",
+                UPLOAD_RING_BYTES,
+                usage::COPY_SRC | usage::COPY_DST,
+            );
             state.stats.buffers_created += 1;
             state.upload_ring = Some(UploadRing { buffer: Arc::new(buffer), cursor: 0 });
         }
@@ -132,14 +131,10 @@ impl GpuRunner {
     /// Copies through a buffer that is made for this upload: behind a hold, nothing else is free.
     fn upload_by_one_off(&self, state: &mut State, words: Words<'_>) -> Result<()> {
         let Words { heap, offset, bytes, start, len } = words;
-        let buffer = self.dev.device.create_buffer(&wgpu::BufferDescriptor {
-            label: Some("wgslab upload behind a hold"),
-            size: len,
-            usage: wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
-            mapped_at_creation: false,
-        });
+        let buffer =
+            self.dev.device.create_buffer("wgslab upload behind a hold", len, usage::COPY_SRC | usage::COPY_DST);
         state.stats.buffers_created += 1;
-        platform::write_buffer(&self.dev.queue, &buffer, 0, bytes, start, len)?;
+        platform::write_buffer(&self.dev.device, &buffer, 0, bytes, start, len)?;
         let source = Arc::new(buffer);
         state.one_offs.push(source.clone());
         state.push_command(heap, Task::Upload { heap, offset, source, source_offset: 0, len });

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use crate::driver::bytes::Bytes;
+use crate::driver::gpu::platform::Device;
 use crate::driver::gpu::progress::Progress;
 use crate::driver::gpu::runner::GpuRunner;
 use crate::driver::gpu::scope::{Caught, Complaint};
@@ -37,33 +38,23 @@ impl InFlight {
     }
 }
 
-/// WebGPU needs nothing of the surroundings here.
-pub(in crate::driver::gpu) fn check_webgpu() -> Result<()> {
-    Ok(())
-}
-
-/// The adapter's name.
-pub(in crate::driver::gpu) fn adapter_name(_device: &wgpu::Device, info: &wgpu::AdapterInfo) -> String {
-    info.name.clone()
-}
-
 /// Tells of the loss of a device, and `with_errors` of errors outside any scope: the kind, what is to be said, and what the
 /// driver says.
 pub(in crate::driver::gpu) fn watch(
-    device: &wgpu::Device,
+    device: &Device,
     with_errors: bool,
     told: impl Fn(ErrorKind, &str, &str) + Send + Sync + 'static,
 ) {
     let told = Arc::new(told);
     if with_errors {
         let told = told.clone();
-        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
+        device.device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
             let is_memory = matches!(error, wgpu::Error::OutOfMemory { .. });
             let kind = if is_memory { ErrorKind::OutOfMemory } else { ErrorKind::Bug };
             told(kind, "the GPU reported", &error.to_string());
         }));
     }
-    device.set_device_lost_callback(move |reason, said| {
+    device.device.set_device_lost_callback(move |reason, said| {
         let is_destroyed = matches!(reason, wgpu::DeviceLostReason::Destroyed);
         told(ErrorKind::DeviceLost, if is_destroyed { "destroyed" } else { "the driver gave no reason" }, &said);
     });
@@ -76,9 +67,9 @@ pub(in crate::driver::gpu) struct Scopes {
 }
 
 impl Scopes {
-    pub(in crate::driver::gpu) fn push(device: &wgpu::Device) -> Self {
-        let validation = device.push_error_scope(wgpu::ErrorFilter::Validation);
-        let out_of_memory = device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
+    pub(in crate::driver::gpu) fn push(device: &Device) -> Self {
+        let validation = device.device.push_error_scope(wgpu::ErrorFilter::Validation);
+        let out_of_memory = device.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         Self { validation, out_of_memory }
     }
 
@@ -108,7 +99,7 @@ impl Verdict {
 
 /// Queues a write of `bytes[start..start + len]`; everything is a multiple of 4 and in range.
 pub(in crate::driver::gpu) fn write_buffer(
-    queue: &wgpu::Queue,
+    device: &Device,
     buffer: &wgpu::Buffer,
     offset: u64,
     bytes: Bytes<'_>,
@@ -116,7 +107,7 @@ pub(in crate::driver::gpu) fn write_buffer(
     len: u64,
 ) -> Result<()> {
     let Bytes::Slice(slice) = bytes;
-    queue.write_buffer(buffer, offset, &slice[start as usize..(start + len) as usize]);
+    device.queue.write_buffer(buffer, offset, &slice[start as usize..(start + len) as usize]);
     Ok(())
 }
 
@@ -130,23 +121,23 @@ pub(in crate::driver::gpu) fn settle(verdict: Verdict, then: impl FnOnce(Option<
 }
 
 /// Reports to `progress` when the batch that ends at `seq` has been executed.
-pub(in crate::driver::gpu) fn watch_done(queue: &wgpu::Queue, progress: &Arc<Progress>, seq: u64) {
+pub(in crate::driver::gpu) fn watch_done(device: &Device, progress: &Arc<Progress>, seq: u64) {
     let progress = progress.clone();
-    queue.on_submitted_work_done(move || progress.work_done(seq, now_ms()));
+    device.queue.on_submitted_work_done(move || progress.work_done(seq, now_ms()));
 }
 
 /// Lets callbacks run that are due.
-pub(in crate::driver::gpu) fn poll(device: &wgpu::Device) {
+pub(in crate::driver::gpu) fn poll(device: &Device) {
     // An error here is a lost device, which its own callback reports.
-    let _ = device.poll(wgpu::PollType::Poll);
+    let _ = device.device.poll(wgpu::PollType::Poll);
 }
 
 /// Blocks until that submission is done.
 ///
 /// Without a time limit: wgpu-core 30 asserts that an empty queue means a finished wait (`device/resource.rs`, in
 /// `maintain`), which fails where a wait runs out of time while another thread polls.
-pub(in crate::driver::gpu) fn wait(device: &wgpu::Device, submission_index: wgpu::SubmissionIndex) {
-    let _ = device.poll(wgpu::PollType::Wait { submission_index: Some(submission_index), timeout: None });
+pub(in crate::driver::gpu) fn wait(device: &Device, submission_index: wgpu::SubmissionIndex) {
+    let _ = device.device.poll(wgpu::PollType::Wait { submission_index: Some(submission_index), timeout: None });
 }
 
 /// Lets go of a buffer. Dropping is enough, and `Buffer::destroy` would wait for a lock that a waiting thread holds
@@ -227,7 +218,7 @@ pub(in crate::driver::gpu) fn try_release(runner: &Arc<GpuRunner>) {
 
 /// Native pipelines are made where they are asked for; nothing to warm.
 pub(in crate::driver::gpu) async fn warm_pipeline(
-    _device: &wgpu::Device,
+    _device: &Device,
     _text: &str,
     _pattern: &Pattern,
     _slot_bytes: u64,
@@ -268,7 +259,7 @@ pub(in crate::driver::gpu) fn workgroup_bytes(text: &str) -> Option<u64> {
 }
 
 /// Gives back what dropping does not: nothing, natively.
-pub(in crate::driver::gpu) fn release(_device: &wgpu::Device) {}
+pub(in crate::driver::gpu) fn release(_device: &Device) {}
 
 /// A mapped buffer.
 #[derive(Clone, Debug)]

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::driver::bytes::Bytes;
+use crate::driver::gpu::platform::Device;
 
 /// Uploads from this size on go through staging buffers.
 pub(in crate::driver::gpu) const STAGED_UPLOAD_BYTES: Option<u64> = Some(512 << 10);
@@ -27,7 +28,7 @@ impl UploadStaging {
     /// A buffer that holds `bytes[start..start + len]`; `None` while all are in use.
     pub(in crate::driver::gpu) fn fill(
         &self,
-        device: &wgpu::Device,
+        device: &Device,
         bytes: Bytes<'_>,
         start: u64,
         len: u64,
@@ -43,12 +44,12 @@ impl UploadStaging {
         Some(buffer)
     }
 
-    fn make(&self, device: &wgpu::Device) -> Option<Arc<wgpu::Buffer>> {
+    fn make(&self, device: &Device) -> Option<Arc<wgpu::Buffer>> {
         if self.count.load(Ordering::Relaxed) >= MAX_BUFFERS {
             return None;
         }
         self.count.fetch_add(1, Ordering::Relaxed);
-        Some(Arc::new(device.create_buffer(&wgpu::BufferDescriptor {
+        Some(Arc::new(device.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("wgslab upload staging"),
             size: UPLOAD_PIECE_BYTES,
             usage: wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC,

@@ -4,6 +4,7 @@ use super::*;
 use crate::device::open::open_gpu;
 use crate::driver::event::DriverEvent;
 use crate::driver::gpu::OpenOptions;
+use crate::driver::gpu::platform::usage;
 use crate::slab::loc::BufferLoc;
 
 /// Nothing that passes our own checks is refused by wgpu, so the refusal is made by hand.
@@ -48,12 +49,7 @@ fn an_error_that_nobody_can_place_fails_everything_unsettled() {
     settled.sync().unwrap();
     let pending = runner.zero(loc, 16).unwrap();
     // An invalid buffer, outside any scope of ours.
-    let _ = runner.dev.device.create_buffer(&wgpu::BufferDescriptor {
-        label: None,
-        size: 16,
-        usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::STORAGE,
-        mapped_at_creation: false,
-    });
+    let _ = runner.dev.device.create_buffer("invalid", 16, usage::MAP_READ | usage::STORAGE | usage::UNIFORM);
     let error = pending.sync().unwrap_err();
     assert!(error.to_string().contains("the GPU reported:"), "{error}");
     settled.sync().unwrap();
