@@ -13,6 +13,9 @@ use crate::wgsl::spec::KernelSpec;
 use crate::wgsl::spec::NestOf;
 use crate::wgsl::twin::{HostTwin, TwinArgs, TwinMemory};
 
+/// Whether a kernel can have a twin: in the npm package nobody can give one.
+pub(super) const HAS_TWINS: bool = !cfg!(feature = "npm");
+
 /// A kernel with what is done in its place.
 #[derive(Debug)]
 pub struct HostKernel {
@@ -41,7 +44,7 @@ pub(super) fn compile(spec: Arc<KernelSpec>) -> Result<HostKernel> {
         let body = Body::Nest(NestCode::compile(loops, nest, buffers)?);
         return Ok(HostKernel { spec, body });
     }
-    match spec.twin.clone() {
+    match spec.twin.clone().filter(|_| HAS_TWINS) {
         Some(twin) => Ok(HostKernel { spec, body: Body::Twin(twin) }),
         None => Err(Error::new(
             ErrorKind::Unsupported,

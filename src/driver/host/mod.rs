@@ -17,7 +17,7 @@ use std::task::{Poll, Waker};
 use crate::driver::block::wait_for;
 use crate::driver::bytes::Bytes;
 use crate::driver::event::DriverEvent;
-use crate::driver::host::kernel::{HostKernel, HostLinked};
+use crate::driver::host::kernel::{HAS_TWINS, HostKernel, HostLinked};
 use crate::driver::host::pools::Pools;
 use crate::driver::limits::{ALIGNMENT_BYTES, AdapterInfo, Compaction, DeviceLimits, DriverMemory, RunnerStats};
 use crate::driver::maybe_send::BoxFuture;
@@ -354,6 +354,9 @@ impl Driver for Host {
             #[cfg(feature = "notation")]
             if linked.run_nest(&mut state.pools, statics)? {
                 state.stats.dispatches += 1;
+                continue;
+            }
+            if !HAS_TWINS {
                 continue;
             }
             // A twin may look at its own device.

@@ -6,7 +6,7 @@ use crate::driver::gpu::open::{OpenOptions, PowerPreference};
 use crate::driver::gpu::platform::Limits;
 use crate::driver::gpu::scope::one_line;
 use crate::driver::limits::AdapterInfo;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 
 /// A buffer.
 pub type Buffer = wgpu::Buffer;
