@@ -13,8 +13,9 @@ use crate::node::TensorNode;
 use crate::transfer::check_len;
 use crate::web::device::RawDevice;
 use crate::web::either::{Either, Of};
-use crate::web::error::{bad_argument, js, plain, promise, seq};
+use crate::web::error::{bad_argument, js, promise, seq};
 use crate::web::node::{RawNode, block, ctx_buffers, nodes, shared};
+use crate::web::plain;
 use crate::web::routine::{RawCode, RawRoutine};
 
 /// A context.
@@ -177,7 +178,7 @@ impl RawContext {
 
     /// What linking a code would allocate.
     pub fn forecast(&self, code: &RawCode) -> JsResult<JsValue> {
-        js(self.context.forecast(&code.code).map(|forecast| plain(&forecast)))
+        js(self.context.forecast(&code.code).map(|forecast| plain::forecast(&forecast)))
     }
 
     /// A routine that copies a node from a context of the same device to this one, or into the merge buffer.

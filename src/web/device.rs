@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use js_sys::{Array, Promise, Reflect};
-use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
 use crate::backend::compile::Source;
@@ -23,16 +22,11 @@ use crate::notation::spec::ProgramSpec;
 use crate::slab::loc::{BufferLoc, PoolId};
 use crate::web::context::RawContext;
 use crate::web::either::{Either, Of};
-use crate::web::error::{bad_argument, js, plain, promise, seq};
+use crate::web::error::{bad_argument, js, promise, seq};
 use crate::web::node::{RawNode, nodes};
+use crate::web::plain;
 use crate::web::routine::RawCode;
 use crate::wgsl::spec::KernelSpec;
-
-#[derive(Serialize)]
-struct LostArguments {
-    reason: String,
-    message: String,
-}
 
 /// Opens a device; resolves with a `RawDevice`.
 #[wasm_bindgen(js_name = openDevice, unchecked_return_type = "Promise<RawDevice>")]
@@ -95,14 +89,14 @@ async fn open_with(options_object: &JsValue) -> Result<Device<Either>> {
 pub fn static_properties(is_host: bool) -> Promise {
     promise(async move {
         let properties = if is_host { host_static_properties() } else { gpu_static_properties().await };
-        Ok(plain(&properties))
+        Ok(plain::list(&properties, plain::properties))
     })
 }
 
 /// The state of every device of the page, in the order in which they were opened.
 #[wasm_bindgen(js_name = globalDebugInfo)]
 pub fn all_debug_info() -> JsValue {
-    plain(&global_debug_info())
+    plain::list(&global_debug_info(), plain::debug_info)
 }
 
 /// A device.
@@ -126,28 +120,28 @@ impl RawDevice {
 
     /// What the device runs on.
     pub fn adapter(&self) -> JsValue {
-        plain(self.device.adapter())
+        plain::adapter(self.device.adapter())
     }
 
     /// The limits that planning and linking respect.
     pub fn limits(&self) -> JsValue {
-        plain(self.device.limits())
+        plain::limits(self.device.limits())
     }
 
     /// The memory report.
     pub fn report(&self) -> JsValue {
-        plain(&self.device.report())
+        plain::memory(&self.device.report())
     }
 
     /// Counters since the device was opened.
     pub fn stats(&self) -> JsValue {
-        plain(&self.device.stats())
+        plain::stats(&self.device.stats())
     }
 
     /// The state of the device, for a bug report.
     #[wasm_bindgen(js_name = debugInfo)]
     pub fn debug_info(&self) -> JsValue {
-        plain(&self.device.debug_info())
+        plain::debug_info(&self.device.debug_info())
     }
 
     /// Resolves when the device is lost.
@@ -156,7 +150,8 @@ impl RawDevice {
         let lost = self.device.lost();
         promise(async move {
             let error = lost.await;
-            Ok(plain(&LostArguments { reason: error.kind().code().to_owned(), message: error.to_string() }))
+            let fields = [("reason", error.kind().code().into()), ("message", error.to_string().into())];
+            Ok(plain::object("", &[], &fields))
         })
     }
 

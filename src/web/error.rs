@@ -1,7 +1,6 @@
 //! Errors as JavaScript sees them: an `Error` with `code`, `retryable` and `diagnostics`.
 
-use js_sys::{Error as JsError, Promise, Reflect};
-use serde::Serialize;
+use js_sys::{Error as JsError, Promise};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
@@ -9,22 +8,17 @@ use crate::driver::maybe_send::BoxFuture;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::web::either::Either;
+use crate::web::plain;
 
 pub(super) fn to_js(error: &Error) -> JsValue {
     let js = JsError::new(&error.to_string());
-    let set = |key: &str, value: &JsValue| {
-        // Setting a property of an object that was just made cannot fail.
-        let _ = Reflect::set(&js, &key.into(), value);
-    };
-    set("code", &error.kind().code().into());
-    set("retryable", &error.is_retryable().into());
-    set("diagnostics", &plain(&error.diagnostics()));
+    let fields = [
+        ("code", error.kind().code().into()),
+        ("retryable", error.is_retryable().into()),
+        ("diagnostics", plain::list(error.diagnostics(), plain::diagnostic)),
+    ];
+    plain::set(&js, &fields);
     js.into()
-}
-
-/// A structured value.
-pub(super) fn plain<T: Serialize + ?Sized>(value: &T) -> JsValue {
-    value.serialize(&serde_wasm_bindgen::Serializer::json_compatible()).unwrap_or(JsValue::UNDEFINED)
 }
 
 /// The result of a synchronous export.
