@@ -82,7 +82,11 @@ impl<K: Ord, V> SortedMap<K, V> {
 
     /// Takes out the entries that match.
     pub(crate) fn take_if(&mut self, mut matches: impl FnMut(&V) -> bool) -> Vec<(K, V)> {
-        self.entries.extract_if(.., |(_, value)| matches(value)).collect()
+        let mut taken = Vec::new();
+        for entry in std::mem::take(&mut self.entries) {
+            if matches(&entry.1) { taken.push(entry) } else { self.entries.push(entry) }
+        }
+        taken
     }
 }
 

@@ -33,7 +33,7 @@ struct Outgoing<S: Driver> {
 impl<S: Driver> Outgoing<S> {
     fn new(device: &Device<S>, from: BufferLoc, len_bytes: u64) -> Result<Self> {
         let runner = device.runner().clone();
-        let aside = if len_bytes > PIECE_BYTES { Some(PrivatePool::alloc(device, len_bytes)?) } else { None };
+        let aside = if len_bytes > PIECE_BYTES { Some(PrivatePool::alloc(device, len_bytes, false)?) } else { None };
         let from = match &aside {
             Some(pool) => {
                 S::copy(&runner, from, pool.loc(), len_bytes)?;
@@ -64,19 +64,6 @@ impl<S: Driver> Outgoing<S> {
     }
 }
 
-/// Gives a piece to `upload`, with where it starts; moves `at` behind it.
-fn take<R: ReadbackBytes, T>(piece: &R, at: &mut u64, upload: impl FnOnce(u64, &[u8]) -> Result<T>) -> Result<T> {
-    let (mut upload, start) = (Some(upload), *at);
-    let mut uploaded = Err(Error::bug("a piece of a copy gave no bytes"));
-    piece.with_bytes(0, &mut |bytes| {
-        *at = start + bytes.len() as u64;
-        if let Some(upload) = upload.take() {
-            uploaded = upload(start, bytes);
-        }
-    })?;
-    uploaded
-}
-
 /// Records, on the device `to` is on, that bytes of another device come there: what is recorded later waits for them and
 /// sees them. The bytes are those that are there now.
 pub(crate) fn record_across<D: Driver, S: Driver>(
@@ -88,26 +75,26 @@ pub(crate) fn record_across<D: Driver, S: Driver>(
 ) -> Result<D::Event> {
     let mut outgoing = Outgoing::new(source, from, len_bytes)?;
     // They land in memory that no recorded work knows, so it does not matter when.
-    let landing = Arc::new(PrivatePool::alloc_fresh(device, len_bytes)?);
+    let landing = Arc::new(PrivatePool::alloc(device, len_bytes, true)?);
     let (runner, arriving) = (device.runner(), landing.clone());
     let weak: Weak<D::Runner> = Arc::downgrade(runner);
+    let name = source.name().to_owned();
     let arrival = async move {
-        let mut at = 0;
-        while let Some(piece) = outgoing.piece().await? {
+        let named = |error: Error| error.context(format_args!("a copy from {name}"));
+        let mut at = arriving.loc();
+        while let Some(piece) = outgoing.piece().await.map_err(named)? {
             // Without the device nobody waits for them.
             let Some(runner) = weak.upgrade() else { return Ok(()) };
-            take(&piece, &mut at, |start, bytes| D::write_ahead(&runner, arriving.loc().offset_by(start), bytes))?;
+            let write = &mut |bytes: &[u8]| {
+                D::write_ahead(&runner, at, bytes)?;
+                at = at.offset_by(bytes.len() as u64);
+                Ok(())
+            };
+            piece.with_bytes(0, write).map_err(named)?;
         }
-        drop(arriving);
         Ok(())
     };
-    let name = source.name().to_owned();
-    D::hold(
-        runner,
-        Box::pin(
-            async move { arrival.await.map_err(|error: Error| error.context(format_args!("a copy from {name}"))) },
-        ),
-    )?;
+    D::hold(runner, Box::pin(arrival))?;
     // On the host driver they have arrived already: the place is kept until it is read.
     D::copy(runner, landing.loc(), to, len_bytes)
 }
@@ -122,20 +109,8 @@ impl<D: Driver> Context<D> {
     /// `UnknownNode`, `Unsupported` for a constant here, `OutOfMemory`, `Disposed`, `DeviceLost` of either device, or the
     /// failure of the work that should have written the node there.
     pub async fn copy_from<S: Driver>(&self, node: &TensorNode, into: Landing, src: &Context<S>) -> Result<Event<D>> {
-        let named = |error: Error| error.context(format_args!("copy {node} from {}", src.device().name()));
-        let to = match into {
-            Landing::Node => self.require_writable(node).map_err(named)?,
-            Landing::MergeBuffer => {
-                self.check_live().map_err(named)?;
-                self.device().reserve_merge_buffer(node.size_bytes()).map_err(named)?;
-                MERGE_LOC
-            }
-        };
-        let tenancy = match into {
-            Landing::Node => None,
-            Landing::MergeBuffer => Some(self.device().begin_tenancy()),
-        };
-        let event = self.stream(node, to, src, tenancy).await.map_err(named)?;
+        let landed = self.landing(node, into);
+        let event = self.stream(node, landed, src).await?;
         match into {
             Landing::Node => self.device().wrote(&[node.root().id()], &event),
             Landing::MergeBuffer => self.device().set_merge_buffer(node, event.seq()),
@@ -143,47 +118,66 @@ impl<D: Driver> Context<D> {
         Ok(event)
     }
 
+    /// Where a node will go, and the tenancy of the merge buffer if it goes there.
+    fn landing(&self, node: &TensorNode, into: Landing) -> Result<(BufferLoc, Option<u64>)> {
+        if into == Landing::Node {
+            return Ok((self.require_writable(node)?, None));
+        }
+        self.check_live()?;
+        self.device().reserve_merge_buffer(node.size_bytes())?;
+        Ok((MERGE_LOC, Some(self.device().begin_tenancy())))
+    }
+
     /// A child that has `node` too, with the bytes that it has in the context `src` of any device.
     ///
     /// # Errors
     /// `DuplicateNode` where this context has it; else as [`Context::copy_from`].
     pub async fn init_from_other<S: Driver>(&self, node: &TensorNode, src: &Context<S>) -> Result<Context<D>> {
-        let named = |error: Error| error.context(format_args!("copy {node} from {}", src.device().name()));
-        src.require(node).map_err(named)?;
-        let child = self.extend(&[node], false).map_err(named)?;
+        let made = src.require(node).and_then(|_| self.extend(&[node], false));
+        let child = made.map_err(|error| from(error, node, src))?;
         // A constant that the device has already keeps its bytes.
         if !child.is_shared(node) {
-            let to = child.require(node).map_err(named)?;
-            let event = child.stream(node, to, src, None).await.map_err(named)?;
+            let event = child.stream(node, child.require(node).map(|to| (to, None)), src).await?;
             child.device().wrote(&[node.root().id()], &event);
-            child.device().share(node, to);
+            child.device().share(node, child.require(node)?);
         }
         Ok(child)
     }
 
+    /// Copies `node` there piece by piece, as long as the tenancy lasts; gives the event of the last.
     async fn stream<S: Driver>(
         &self,
         node: &TensorNode,
-        to: BufferLoc,
+        landed: Result<(BufferLoc, Option<u64>)>,
         src: &Context<S>,
-        tenancy: Option<u64>,
     ) -> Result<Event<D>> {
-        let mut outgoing = Outgoing::new(src.device(), src.require(node)?, node.size_bytes())?;
-        let runner = self.device().runner();
-        let check = || tenancy.map_or(Ok(()), |tenancy| self.device().check_tenancy(tenancy, node));
-        let mut last = D::all_work(runner);
-        let mut at = 0;
-        while let Some(piece) = outgoing.piece().await? {
-            self.check_live()?;
-            check()?;
-            last = take(&piece, &mut at, |start, bytes| D::upload(runner, to.offset_by(start), Bytes::Slice(bytes)))?;
-            drop(piece);
-            // Bounded: a piece is taken in before the one after the next is read.
-            if outgoing.staged.is_some() {
-                last.wait().await?;
+        let streamed = async {
+            let (mut at, tenancy) = landed?;
+            let mut outgoing = Outgoing::new(src.device(), src.require(node)?, node.size_bytes())?;
+            let runner = self.device().runner();
+            let check = || tenancy.map_or(Ok(()), |tenancy| self.device().check_tenancy(tenancy, node));
+            let mut last = D::all_work(runner);
+            while let Some(piece) = outgoing.piece().await? {
+                self.check_live()?;
+                check()?;
+                piece.with_bytes(0, &mut |bytes| {
+                    last = D::upload(runner, at, Bytes::Slice(bytes))?;
+                    at = at.offset_by(bytes.len() as u64);
+                    Ok(())
+                })?;
+                drop(piece);
+                // Bounded: a piece is taken in before the one after the next is read.
+                if outgoing.staged.is_some() {
+                    last.wait().await?;
+                }
             }
-        }
-        check()?;
-        Ok(Event::new(last))
+            check()?;
+            Ok(Event::new(last))
+        };
+        streamed.await.map_err(|error: Error| from(error, node, src))
     }
+}
+
+fn from<S: Driver>(error: Error, node: &TensorNode, src: &Context<S>) -> Error {
+    error.context(format_args!("copy {node} from {}", src.device().name()))
 }

@@ -6,7 +6,7 @@ use crate::backend::routine::{Place, Routine, Work};
 use crate::context::Context;
 use crate::device::merge::merge_mismatch;
 use crate::driver::Driver;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::node::TensorNode;
 use crate::slab::loc::{BufferLoc, PoolId};
 
@@ -34,19 +34,22 @@ impl<D: Driver> Context<D> {
     /// # Errors
     /// `UnknownNode` where a context does not have the node; `OutOfMemory`, `Disposed`, `DeviceLost`.
     pub fn device_to_device(&self, node: &TensorNode, into: Landing, src: &Context<D>) -> Result<Option<Routine<D>>> {
-        let named = |error: Error| error.context(format_args!("copy {node}"));
-        self.check_live().map_err(named)?;
-        let from = src.require(node).map_err(named)?;
+        self.copying(node, into, src).map_err(|error| error.context(format_args!("copy {node}")))
+    }
+
+    fn copying(&self, node: &TensorNode, into: Landing, src: &Context<D>) -> Result<Option<Routine<D>>> {
+        self.check_live()?;
+        let from = src.require(node)?;
         let len_bytes = node.size_bytes();
         let (to, merged, outputs) = match into {
             Landing::Node => {
-                if self.require(node).map_err(named)? == from && self.device() == src.device() {
+                if self.require(node)? == from && self.device() == src.device() {
                     return Ok(None);
                 }
-                (self.require_writable(node).map_err(named)?, None, vec![node.clone()])
+                (self.require_writable(node)?, None, vec![node.clone()])
             }
             Landing::MergeBuffer => {
-                self.device().reserve_merge_buffer(len_bytes).map_err(named)?;
+                self.device().reserve_merge_buffer(len_bytes)?;
                 (MERGE_LOC, Some(node.clone()), Vec::new())
             }
         };

@@ -49,27 +49,18 @@ pub(crate) struct PrivatePool<D: Driver> {
 }
 
 impl<D: Driver> PrivatePool<D> {
-    fn make(
-        device: &Device<D>,
-        len_bytes: u64,
-        alloc: impl FnOnce(&Arc<D::Runner>, PoolId, u64) -> Result<()>,
-    ) -> Result<Self> {
+    /// A slab like any other, or `fresh`: of memory that no recorded work touches, for [`Driver::write_ahead`].
+    pub(crate) fn alloc(device: &Device<D>, len_bytes: u64, fresh: bool) -> Result<Self> {
         let pool_id = PoolId(NEXT_PRIVATE.fetch_add(1, Ordering::Relaxed) | PoolId::FIRST_PRIVATE.0);
         let size_bytes = checked_size(PoolId::MERGE, len_bytes)?;
-        alloc(device.runner(), pool_id, size_bytes).map_err(|error| error.context(device.name()))?;
-        Ok(Self { runner: Arc::downgrade(device.runner()), pool_id })
-    }
-
-    /// A slab like any other.
-    pub(crate) fn alloc(device: &Device<D>, len_bytes: u64) -> Result<Self> {
-        Self::make(device, len_bytes, |runner, pool_id, size| {
-            D::alloc_pool(runner, pool_id, size, ALIGNMENT_BYTES, None)
-        })
-    }
-
-    /// A slab of memory that no recorded work touches, for [`Driver::write_ahead`].
-    pub(crate) fn alloc_fresh(device: &Device<D>, len_bytes: u64) -> Result<Self> {
-        Self::make(device, len_bytes, D::alloc_fresh)
+        let runner = device.runner();
+        let allocated = if fresh {
+            D::alloc_fresh(runner, pool_id, size_bytes)
+        } else {
+            D::alloc_pool(runner, pool_id, size_bytes, ALIGNMENT_BYTES, None)
+        };
+        allocated.map_err(|error| error.context(device.name()))?;
+        Ok(Self { runner: Arc::downgrade(runner), pool_id })
     }
 
     pub(crate) fn loc(&self) -> BufferLoc {

@@ -81,7 +81,7 @@ impl Record {
         }
         if let Some(pool) = self.pools.remove(&pool_id) {
             self.forget_writers(&pool);
-            self.constant_buffer_cache.take_if(|loc| loc.pool_id == pool_id);
+            self.constant_buffer_cache.retain(|_, loc| loc.pool_id != pool_id);
         }
     }
 
@@ -143,7 +143,7 @@ impl Record {
             self.pools.get(pool_id).is_none_or(|pool| cached.get(pool_id).is_some_and(|count| *count >= pool.holders))
         };
         let pools: Vec<PoolId> = cached.iter().map(|(pool_id, _)| *pool_id).filter(unused).collect();
-        self.constant_buffer_cache.take_if(|loc| pools.contains(&loc.pool_id));
+        self.constant_buffer_cache.retain(|_, loc| !pools.contains(&loc.pool_id));
         pools
     }
 

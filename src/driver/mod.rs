@@ -190,8 +190,8 @@ pub trait Driver: Sized + Debug + 'static {
 
 /// Bytes that arrived from slabs, one part per range asked for.
 pub trait ReadbackBytes: Debug + MaybeSend {
-    /// Shows the bytes of one part to `read`. On the web this copies the part into wasm memory.
-    fn with_bytes(&self, part: usize, read: &mut dyn FnMut(&[u8])) -> Result<()>;
+    /// Shows the bytes of one part to `read`, and gives what that gives. On the web this copies the part into wasm memory.
+    fn with_bytes(&self, part: usize, read: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
 }
 
 /// A pool's slab, and where in it a location lies.

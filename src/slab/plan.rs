@@ -49,25 +49,10 @@ pub fn plan_segments(
     limits: PlanLimits,
     name: impl Fn(usize) -> String,
 ) -> Result<SegmentPlan> {
-    let PlanLimits { segment_cap_bytes: cap, alignment_bytes: alignment } = limits;
-    if !alignment.is_power_of_two() {
-        return Err(Error::say(
-            ErrorKind::LimitExceeded,
-            format_args!("an alignment of {alignment} bytes is not a power of two; use 256"),
-        ));
-    }
+    let cap = limits.segment_cap_bytes;
     let mut plan = SegmentPlan::default();
     for (index, size_bytes) in sizes_bytes.into_iter().enumerate() {
-        let size = padded_bytes(size_bytes, alignment).filter(|&size| size <= cap).ok_or_else(|| {
-            Error::say(
-                ErrorKind::LimitExceeded,
-                format_args!(
-                    "node {} needs {size_bytes} bytes ({alignment}-byte aligned), over the {cap}-byte segment limit of \
-                     the device; split the node or lower its precision",
-                    name(index)
-                ),
-            )
-        })?;
+        let size = segment_bytes(size_bytes, limits, &|| name(index))?;
         let offset = match plan.segment_sizes_bytes.last_mut() {
             Some(used) if *used + size <= cap => {
                 let offset = *used;
@@ -82,6 +67,23 @@ pub fn plan_segments(
         plan.places.push(Place { segment: plan.segment_sizes_bytes.len() - 1, offset });
     }
     Ok(plan)
+}
+
+/// The bytes that a node takes in its segment.
+fn segment_bytes(size_bytes: u64, limits: PlanLimits, name: &dyn Fn() -> String) -> Result<u64> {
+    let PlanLimits { segment_cap_bytes: cap, alignment_bytes: alignment } = limits;
+    if !alignment.is_power_of_two() {
+        let message = format_args!("an alignment of {alignment} bytes is not a power of two; use 256");
+        return Err(Error::say(ErrorKind::LimitExceeded, message));
+    }
+    padded_bytes(size_bytes, alignment).filter(|&size| size <= cap).ok_or_else(|| {
+        let message = format_args!(
+            "node {} needs {size_bytes} bytes ({alignment}-byte aligned), over the {cap}-byte segment limit of the device; \
+             split the node or lower its precision",
+            name()
+        );
+        Error::say(ErrorKind::LimitExceeded, message)
+    })
 }
 
 /// A node that is needed from one step to another of a list, both included.
@@ -101,11 +103,9 @@ pub struct Lifetime {
 /// # Errors
 /// As [`plan_segments`].
 pub fn pack_lifetimes(nodes: &[Lifetime], limits: PlanLimits, name: impl Fn(usize) -> String) -> Result<SegmentPlan> {
-    // Checks each size against the cap, and pads it.
-    let alone = |index: usize| plan_segments([nodes[index].size_bytes], limits, |_| name(index));
     let mut rest: Vec<(usize, u64)> = Vec::with_capacity(nodes.len());
-    for index in 0..nodes.len() {
-        rest.push((index, alone(index)?.segment_sizes_bytes.iter().sum()));
+    for (index, node) in nodes.iter().enumerate() {
+        rest.push((index, segment_bytes(node.size_bytes, limits, &|| name(index))?));
     }
     let mut plan = SegmentPlan { places: vec![Place { segment: 0, offset: 0 }; nodes.len()], ..SegmentPlan::default() };
     let mut placed: Vec<(usize, u64)> = Vec::with_capacity(nodes.len());

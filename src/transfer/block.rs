@@ -4,8 +4,8 @@
 use std::future::Future;
 
 use crate::context::Context;
+use crate::driver::Driver;
 use crate::driver::bytes::Bytes;
-use crate::driver::{Driver, ReadbackBytes};
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::host_array::Element;
@@ -41,9 +41,7 @@ impl<D: Driver> Context<D> {
         let staged = check_dtype::<T>(node).and_then(|()| self.stage_block(node, block));
         async move {
             let arrived = staged?.await?;
-            let mut out = Vec::new();
-            arrived.with_bytes(0, &mut |bytes| out = readback::elements(bytes))?;
-            Ok(out)
+            readback::elements(&arrived)
         }
     }
 

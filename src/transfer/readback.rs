@@ -37,9 +37,7 @@ impl<D: Driver> Context<D> {
         let staged = check_dtype::<T>(node).and_then(|()| self.stage(&[range]));
         async move {
             let arrived = staged?.await?;
-            let mut out = Vec::new();
-            arrived.with_bytes(0, &mut |bytes| out = elements(bytes))?;
-            Ok(out)
+            elements(&arrived)
         }
     }
 
@@ -53,11 +51,14 @@ impl<D: Driver> Context<D> {
         let count = nodes.len();
         async move {
             let arrived = staged?.await?;
-            let read = |part| {
-                let mut out = Vec::new();
-                arrived.with_bytes(part, &mut |bytes| out = bytes.to_vec()).map(|()| out)
-            };
-            (0..count).map(read).collect()
+            let mut parts = vec![Vec::new(); count];
+            for (part, out) in parts.iter_mut().enumerate() {
+                arrived.with_bytes(part, &mut |bytes| {
+                    out.extend_from_slice(bytes);
+                    Ok(())
+                })?;
+            }
+            Ok(parts)
         }
     }
 
@@ -73,7 +74,12 @@ impl<D: Driver> Context<D> {
     }
 }
 
-/// The elements of some bytes. Mapped memory is aligned for every element but after an odd start.
-pub(super) fn elements<T: Element>(bytes: &[u8]) -> Vec<T> {
-    bytemuck::try_cast_slice(bytes).map_or_else(|_| bytemuck::pod_collect_to_vec(bytes), <[T]>::to_vec)
+/// The elements of the only part. Mapped memory is aligned for every element but after an odd start.
+pub(super) fn elements<T: Element>(arrived: &impl ReadbackBytes) -> Result<Vec<T>> {
+    let mut out = Vec::new();
+    arrived.with_bytes(0, &mut |bytes| {
+        out = bytemuck::try_cast_slice(bytes).map_or_else(|_| bytemuck::pod_collect_to_vec(bytes), <[T]>::to_vec);
+        Ok(())
+    })?;
+    Ok(out)
 }

@@ -122,7 +122,7 @@ impl Future for Kept<Of<GpuStaged, <Host as Driver>::Staged>> {
 pub type EitherReadback = Of<GpuReadback, HostReadback>;
 
 impl ReadbackBytes for EitherReadback {
-    fn with_bytes(&self, part: usize, read: &mut dyn FnMut(&[u8])) -> Result<()> {
+    fn with_bytes(&self, part: usize, read: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         match self {
             Of::Gpu(arrived) => arrived.with_bytes(part, read),
             Of::Host(arrived) => arrived.with_bytes(part, read),

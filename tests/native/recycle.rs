@@ -94,7 +94,12 @@ fn a_new_slab_that_moves_before_it_is_to_be_zero_is_cleared_where_it_is() {
     let loc = BufferLoc { pool_id: PoolId(101), offset: 0 };
     let arrived = pollster::block_on(gpu::Gpu::stage(device.runner(), &[(loc, 1024)]).unwrap()).unwrap();
     let mut bytes = Vec::new();
-    arrived.with_bytes(0, &mut |part| bytes.extend_from_slice(part)).unwrap();
+    arrived
+        .with_bytes(0, &mut |part| {
+            bytes.extend_from_slice(part);
+            Ok(())
+        })
+        .unwrap();
     assert_eq!(bytes, [0; 1024]);
     free_pool(&device, PoolId(101)).unwrap();
 }

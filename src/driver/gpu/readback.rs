@@ -312,13 +312,10 @@ impl GpuReadback {
 }
 
 impl ReadbackBytes for GpuReadback {
-    fn with_bytes(&self, part: usize, read: &mut dyn FnMut(&[u8])) -> Result<()> {
+    fn with_bytes(&self, part: usize, read: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         match self.part(part)? {
             Some((mapped, start, len)) => mapped.with_bytes(start, len, read),
-            None => {
-                read(&[]);
-                Ok(())
-            }
+            None => read(&[]),
         }
     }
 }
@@ -339,7 +336,7 @@ mod tests {
         let staged = runner.stage(&[(BufferLoc { pool_id: PoolId(1), offset: 0 }, 16)]).unwrap();
         runner.flush().unwrap();
         staged.parts[0].staging.as_ref().unwrap().buffer.unmap();
-        let read = pollster::block_on(staged).and_then(|arrived| arrived.with_bytes(0, &mut |_| {}));
+        let read = pollster::block_on(staged).and_then(|arrived| arrived.with_bytes(0, &mut |_| Ok(())));
         let error = read.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::MapFailed, "{error}");
         assert!(error.to_string().contains("mapped"), "{error}");

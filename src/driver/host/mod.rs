@@ -172,9 +172,8 @@ impl HostReadback {
 }
 
 impl ReadbackBytes for HostReadback {
-    fn with_bytes(&self, part: usize, read: &mut dyn FnMut(&[u8])) -> Result<()> {
-        read(self.part(part)?);
-        Ok(())
+    fn with_bytes(&self, part: usize, read: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        read(self.part(part)?)
     }
 }
 

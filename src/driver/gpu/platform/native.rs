@@ -267,13 +267,17 @@ pub(crate) struct Mapped(wgpu::Buffer);
 
 impl Mapped {
     /// Shows bytes of it.
-    pub(in crate::driver::gpu) fn with_bytes(&self, start: u64, len: u64, read: &mut dyn FnMut(&[u8])) -> Result<()> {
+    pub(in crate::driver::gpu) fn with_bytes(
+        &self,
+        start: u64,
+        len: u64,
+        read: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
         // Views start at multiples of 8, and have a multiple of 4 bytes.
         let (from, end) = (start / 8 * 8, (start + len).next_multiple_of(4));
         let refused = |error| Error::new(ErrorKind::MapFailed, format!("reading a mapped buffer: {error}"));
         let view = self.0.get_mapped_range(from..end).map_err(refused)?;
-        read(&view[(start - from) as usize..(start - from + len) as usize]);
-        Ok(())
+        read(&view[(start - from) as usize..(start - from + len) as usize])
     }
 
     pub(in crate::driver::gpu) fn unmap(self) {

@@ -486,9 +486,13 @@ impl Mapped {
     }
 
     /// Shows bytes of it.
-    pub(in crate::driver::gpu) fn with_bytes(&self, start: u64, len: u64, read: &mut dyn FnMut(&[u8])) -> Result<()> {
-        read(&self.view(start, len).to_vec());
-        Ok(())
+    pub(in crate::driver::gpu) fn with_bytes(
+        &self,
+        start: u64,
+        len: u64,
+        read: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        read(&self.view(start, len).to_vec())
     }
 
     /// A fresh array of bytes of it, which never were in wasm memory.
