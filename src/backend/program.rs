@@ -7,7 +7,7 @@ use crate::backend::virtuals::Virtuals;
 use crate::device::Device;
 use crate::driver::{Driver, OptimizeCtx};
 use crate::error::{Error, ErrorKind, Result};
-use crate::loops::ir::{BufferKind, Loops, any_load};
+use crate::loops::ir::{Buffer, BufferKind, Loops, any_load, each_computed};
 use crate::loops::lower::lower;
 use crate::loops::optimise::versions::redefines;
 use crate::loops::optimise::{has_points, optimise, split};
@@ -19,7 +19,7 @@ use crate::notation::program::{Program, StaticBound};
 use crate::notation::spec::{ProgramSource, ProgramSpec};
 use crate::schedule::busy;
 use crate::wgsl::emit::{EmitLimits, emit};
-use crate::wgsl::spec::{KernelSpec, NestOf};
+use crate::wgsl::spec::{KernelSpec, KernelTensor, NestOf};
 
 /// The statics of a program, with what they must satisfy.
 #[derive(Debug)]
@@ -33,78 +33,80 @@ struct Bounds {
 impl<D: Driver> Device<D> {
     /// The kernels of a program in index notation.
     pub(crate) fn program_parts(&self, spec: &ProgramSpec, known: &OptimizeCtx) -> Result<Parts> {
-        let program = checked(spec)?;
-        let mut nodes = nodes_of(&program, spec);
-        let mut loops = lower(&program);
-        let merged: Vec<bool> = program.nodes.iter().map(|node| spec.merged.contains(&node.name)).collect();
-        let virtuals = virtuals(&mut loops, &mut nodes, &merged, known)?;
-        check_apart(&program, &nodes, &merged)?;
-        if !spec.is_plain {
-            optimise(&mut loops);
-            let is_cpu = self.adapter().device_type == "cpu";
-            split(&mut loops, busy(is_cpu), is_cpu);
-        }
-        let loops = Arc::new(loops);
-        let tensors: Vec<TensorNode> = loops
-            .buffers
-            .iter()
-            .map(|buffer| match buffer.kind {
-                BufferKind::Node(index) => nodes[index].clone(),
-                BufferKind::Temporary => {
-                    TensorNode::with_mode(buffer.name.clone(), buffer.dtype, buffer.shape.clone(), MemoryMode::Local)
-                }
-            })
-            .collect();
-        let mut limits = EmitLimits::of(self.limits(), self.adapter());
-        limits.target.forced = spec.schedule;
-        limits.by_fours &= tensors.iter().all(|node| start_of(node).is_multiple_of(4 * 4));
-        let mut kernels = Vec::with_capacity(loops.nests.len());
-        for (index, nest) in loops.nests.iter().enumerate().filter(|(_, nest)| has_points(nest)) {
-            let emitted = emit(&loops, nest, &limits);
-            let name = format!("{}/{}", spec.name, nest.name);
-            let mut kernel = KernelSpec::new(name, emitted.text)
-                .statics((0..program.statics.len()).map(|index| format!("s{index}")))
-                .grid(emitted.grid);
-            let mut buffers = Vec::with_capacity(emitted.tensors.len());
-            for (position, (buffer, access)) in emitted.tensors.iter().enumerate() {
-                let (name, node) = (format!("t{position}"), &tensors[*buffer]);
-                let is_merged =
-                    matches!(loops.buffers[*buffer].kind, BufferKind::Node(at) if merged.get(at) == Some(&true));
-                kernel = if is_merged { kernel.merge_tensor(name, node) } else { kernel.tensor(name, node, *access) };
-                buffers.push(*buffer);
-            }
-            kernel.nest = Some(NestOf {
-                loops: loops.clone(),
-                nest: index,
-                buffers,
-                by_fours: emitted.by_fours,
-                schedule: emitted.schedule,
-            });
-            kernels.push(Arc::new(kernel));
-        }
-        // Also what is written for no point, and read or listed as an output all the same.
-        let is_given = |node: &TensorNode| spec.given.iter().any(|(_, given)| given == node);
-        let (own, others) = nodes.split_at(program.nodes.len());
-        let created = tensors.into_iter().filter(|node| !is_given(node) && !others.contains(node));
-        // Temporaries have no node that a context could be asked for.
-        let is_kept = |index: &usize| loops.buffers.iter().any(|buffer| buffer.kind == BufferKind::Node(*index));
-        let kept = (0..own.len()).filter(is_kept);
-        let names = kept.map(|index| (program.nodes[index].name.clone(), nodes[index].clone()));
-        let bounds = Bounds {
-            statics: program.statics.clone(),
-            nodes: program.nodes.iter().map(|node| node.name.clone()).collect(),
-            bounds: program.static_bounds.clone(),
-        };
-        Ok(Parts {
-            name: spec.name.clone(),
-            statics: program.statics.clone(),
-            specs: kernels,
-            created: created.collect(),
-            names: names.collect(),
-            admits: Some(Box::new(bounds)),
-            virtuals,
-        })
+        parts_of(spec, known, EmitLimits::of(self.limits(), self.adapter()))
     }
+}
+
+/// The kernels of a program, and all else that its code is made of.
+fn parts_of(spec: &ProgramSpec, known: &OptimizeCtx, mut limits: EmitLimits) -> Result<Parts> {
+    let program = checked(spec)?;
+    let mut nodes = nodes_of(&program, spec);
+    let mut loops = lower(&program);
+    let merged: Vec<bool> = program.nodes.iter().map(|node| spec.merged.contains(&node.name)).collect();
+    let virtuals = virtuals(&mut loops, &mut nodes, &merged, known)?;
+    check_apart(&program, &nodes, &merged)?;
+    if !spec.is_plain {
+        optimise(&mut loops);
+        split(&mut loops, busy(limits.target.is_cpu), limits.target.is_cpu);
+    }
+    let loops = Arc::new(loops);
+    let (mut tensors, mut kept) = (Vec::new(), vec![false; nodes.len()]);
+    limits.target.forced = spec.schedule;
+    for Buffer { kind, name, dtype, shape, .. } in &loops.buffers {
+        tensors.push(match *kind {
+            BufferKind::Node(index) => {
+                kept[index] = true;
+                nodes[index].clone()
+            }
+            BufferKind::Temporary => TensorNode::with_mode(name.clone(), *dtype, shape.clone(), MemoryMode::Local),
+        });
+    }
+    limits.by_fours &= tensors.iter().all(|node| start_of(node).is_multiple_of(4 * 4));
+    let mut specs = Vec::new();
+    for (index, nest) in loops.nests.iter().enumerate().filter(|(_, nest)| has_points(nest)) {
+        let emitted = emit(&loops, nest, &limits);
+        let mut kernel = KernelSpec::new(format!("{}/{}", spec.name, nest.name), emitted.text);
+        kernel.grid = emitted.grid;
+        for index in 0..program.statics.len() {
+            kernel.statics.push(format!("s{index}"));
+        }
+        let mut buffers = Vec::new();
+        for (position, &(buffer, access)) in emitted.tensors.iter().enumerate() {
+            let merged = matches!(loops.buffers[buffer].kind, BufferKind::Node(at) if merged.get(at) == Some(&true));
+            let (name, node) = (format!("t{position}"), tensors[buffer].clone());
+            kernel.tensors.push(KernelTensor { name, node, access, merged });
+            buffers.push(buffer);
+        }
+        kernel.nest = Some(NestOf {
+            loops: loops.clone(),
+            nest: index,
+            buffers,
+            by_fours: emitted.by_fours,
+            schedule: emitted.schedule,
+        });
+        specs.push(Arc::new(kernel));
+    }
+    // Also what is written for no point, and read or listed as an output all the same.
+    let (own, others) = nodes.split_at(program.nodes.len());
+    tensors.retain(|node| !spec.given.iter().any(|(_, given)| given == node) && !others.contains(node));
+    let mut names = Vec::new();
+    let mut bounds = Bounds { statics: program.statics, nodes: Vec::new(), bounds: program.static_bounds };
+    for ((of, node), is_kept) in program.nodes.into_iter().zip(own).zip(kept) {
+        // Temporaries have no node that a context could be asked for.
+        if is_kept {
+            names.push((of.name.clone(), node.clone()));
+        }
+        bounds.nodes.push(of.name);
+    }
+    Ok(Parts {
+        name: spec.name.clone(),
+        statics: bounds.statics.clone(),
+        specs,
+        created: tensors,
+        names,
+        admits: Some(Box::new(bounds)),
+        virtuals,
+    })
 }
 
 fn checked(spec: &ProgramSpec) -> Result<Program> {
@@ -112,16 +114,15 @@ fn checked(spec: &ProgramSpec) -> Result<Program> {
         let message = "a program merges one node, since the merge buffer has one tenant; split it";
         return Err(Error::new(ErrorKind::KernelInterface, message));
     }
-    let given: Vec<Given> = spec
-        .given
-        .iter()
-        .map(|(name, node)| Given {
+    let mut given = Vec::new();
+    for (name, node) in &spec.given {
+        given.push(Given {
             name: name.clone(),
             dtype: node.dtype(),
             shape: node.shape().to_vec(),
             is_constant: node.mode() == MemoryMode::Constant || spec.merged.contains(name),
-        })
-        .collect();
+        });
+    }
     let (text, ast) = match &spec.source {
         ProgramSource::Text(text) => (text.clone(), parse(text)?),
         // So that mistakes have a text to point into.
@@ -136,71 +137,73 @@ fn checked(spec: &ProgramSpec) -> Result<Program> {
 
 /// Without a list of outputs, what is created and not read afterwards is one: nobody else could want it.
 fn keep_results(program: &mut Program) {
-    for index in 0..program.nodes.len() {
-        let last_write = program.statements.iter().rposition(|statement| statement.target == index);
-        let is_read_after = |at: usize| {
-            program.statements[at + 1..].iter().any(|statement| {
-                any_load(&statement.value, &mut |load| load.node == index)
-                    || statement.positions.iter().any(|position| match position {
-                        crate::notation::program::Position::Affine(_) => false,
-                        crate::notation::program::Position::Computed(expr) => {
-                            any_load(expr, &mut |load| load.node == index)
-                        }
-                    })
-            })
-        };
-        let is_result = last_write.is_some_and(|at| !is_read_after(at));
-        program.nodes[index].is_output |= is_result;
+    for (index, node) in program.nodes.iter_mut().enumerate() {
+        let mut is_result = false;
+        for statement in program.statements.iter() {
+            let mut is_read = |expr| is_result &= !any_load(expr, &mut |load| load.node == index);
+            is_read(&statement.value);
+            each_computed(&statement.positions, &mut is_read);
+            is_result |= statement.target == index;
+        }
+        node.is_output |= is_result;
     }
 }
 
 /// A node of the context, or to be created there, for each node of the program. Those that are neither given nor outputs
 /// are not used: their buffers are temporaries.
 fn nodes_of(program: &Program, spec: &ProgramSpec) -> Vec<TensorNode> {
-    let given = |name: &str| spec.given.iter().find(|(known, _)| known == name).map(|(_, node)| node.clone());
-    program
-        .nodes
-        .iter()
-        .map(|node| {
-            given(&node.name).unwrap_or_else(|| TensorNode::new(node.name.clone(), node.dtype, node.shape.clone()))
-        })
-        .collect()
+    let mut nodes = Vec::new();
+    for node in &program.nodes {
+        nodes.push(match spec.given.iter().find(|(known, _)| *known == node.name) {
+            Some((_, given)) => given.clone(),
+            None => TensorNode::new(node.name.clone(), node.dtype, node.shape.clone()),
+        });
+    }
+    nodes
 }
 
 /// Makes temporaries of the virtual nodes: those that are read before they are set are computed in front, and how those that
 /// are written are computed is kept.
 fn virtuals(loops: &mut Loops, nodes: &mut Vec<TensorNode>, merged: &[bool], known: &OptimizeCtx) -> Result<Virtuals> {
     let mut virtuals = Virtuals { known: known.clone(), ..Virtuals::default() };
-    let is_virtual = |at: &usize| nodes[*at].mode() == MemoryMode::Virtual;
-    let all: Vec<usize> = (0..nodes.len()).filter(is_virtual).collect();
-    all.iter().for_each(|&at| loops.buffers[at].kind = BufferKind::Temporary);
-    let is_written = |at: &usize| loops.nests.iter().any(|nest| nest.writes(*at));
-    let written: Vec<usize> = all.iter().copied().filter(is_written).collect();
-    for at in all {
+    let count = nodes.len();
+    let mut written = Vec::new();
+    for (at, node) in nodes.iter().enumerate() {
+        if node.mode() == MemoryMode::Virtual {
+            loops.buffers[at].kind = BufferKind::Temporary;
+            if loops.nests.iter().any(|nest| nest.writes(at)) {
+                written.push(at);
+            }
+        }
+    }
+    for at in 0..count {
         let node = nodes[at].clone();
         let first = loops.nests.iter().find(|nest| nest.reads(at) || nest.writes(at));
-        if !first.is_some_and(|nest| nest.reads(at) || !redefines(loops, nest, at)) {
+        let is_read = first.is_some_and(|nest| nest.reads(at) || !redefines(loops, nest, at));
+        if node.mode() != MemoryMode::Virtual || !is_read {
             continue;
         }
         let Some(left) = known.get(&node) else {
-            let message = format_args!(
+            let message = format!(
                 "node {node} is virtual, and nothing before computes it; compile with the optimize_ctx of the context that \
                  the routine that writes it leaves, or make it on_device"
             );
-            return Err(Error::say(ErrorKind::UnknownNode, message));
+            return Err(Error::new(ErrorKind::UnknownNode, message));
         };
         left.computation.put_in_front(loops, at, nodes, merged);
         virtuals.uses.push((node, left.computation.clone()));
     }
     for at in written {
-        let how = Computation::of(loops, at, nodes, merged).map_err(|why| {
-            let message = format_args!(
-                "node {} is virtual, and later programs could not compute it: {why}; make it on_device, or local",
-                nodes[at]
-            );
-            Error::say(ErrorKind::KernelInterface, message)
-        })?;
-        virtuals.leaves.push((nodes[at].clone(), Arc::new(how)));
+        let node = nodes[at].clone();
+        match Computation::of(loops, at, nodes, merged) {
+            Ok(how) => virtuals.leaves.push((node, Arc::new(how))),
+            Err(why) => {
+                let message = format!(
+                    "node {node} is virtual, and later programs could not compute it: {why}; make it on_device, or local"
+                );
+                return Err(Error::new(ErrorKind::KernelInterface, message));
+            }
+        }
     }
     Ok(virtuals)
 }
@@ -214,10 +217,10 @@ fn check_apart(program: &Program, nodes: &[TensorNode], merged: &[bool]) -> Resu
         let others = nodes.iter().enumerate().filter(|(at, _)| *at != statement.target && !is_merged(*at));
         let Some((_, other)) = others.into_iter().find(|(_, node)| meet(node, written)) else { continue };
         let (name, other) = (written.label(), other.label());
-        let message = format_args!(
+        let message = format!(
             "\"{name}\" is written, and \"{other}\" lies on the same bytes; use one name for them, or copy \"{other}\" first"
         );
-        return Err(Error::say(ErrorKind::KernelInterface, message));
+        return Err(Error::new(ErrorKind::KernelInterface, message));
     }
     Ok(())
 }

@@ -5,7 +5,7 @@
 //! 32 bits, and what they made is put in place at the end, so that narrow elements are rounded once.
 
 use crate::dtype::DType;
-use crate::loops::ir::{Buffer, BufferIndex, BufferKind, Fold, Loops, Nest, Stage, Store, any_load};
+use crate::loops::ir::{Buffer, BufferIndex, BufferKind, Fold, Loops, Nest, Stage, Store, any_load, each_computed};
 use crate::notation::ast::{Accumulate, BinaryOp, Function};
 use crate::notation::program::{
     Affine, Expr, ExprKind, IndexId, Load, LoopIndex, Origin, Position, Program, Statement, Term, Ty, Value, Write,
@@ -14,24 +14,24 @@ use crate::notation::program::{
 
 /// The loops of a program.
 pub fn lower(program: &Program) -> Loops {
-    let buffers = program.nodes.iter().enumerate().map(|(index, node)| Buffer {
-        name: node.name.clone(),
-        dtype: node.dtype,
-        shape: node.shape.clone(),
-        kind: match node.origin {
-            Origin::Created if !node.is_output => BufferKind::Temporary,
-            _ => BufferKind::Node(index),
-        },
-        note: "",
-    });
     let mut lowering = Lowering {
         loops: Loops {
-            buffers: buffers.collect(),
+            buffers: Vec::with_capacity(program.nodes.len()),
             statics: program.statics.clone(),
             static_bounds: program.static_bounds.clone(),
             nests: Vec::new(),
         },
     };
+    for (index, node) in program.nodes.iter().enumerate() {
+        let is_temporary = node.origin == Origin::Created && !node.is_output;
+        lowering.loops.buffers.push(Buffer {
+            name: node.name.clone(),
+            dtype: node.dtype,
+            shape: node.shape.clone(),
+            kind: if is_temporary { BufferKind::Temporary } else { BufferKind::Node(index) },
+            note: "",
+        });
+    }
     for (number, statement) in program.statements.iter().enumerate() {
         lowering.statement(number, statement);
     }
@@ -96,37 +96,42 @@ impl Lowering {
         points(indices, free) == 0 || free.iter().all(is_apart)
     }
 
+    /// Adds a nest of one stage.
+    fn nest(&mut self, name: String, indices: Vec<LoopIndex>, free: Vec<IndexId>, stage: Stage) {
+        self.loops.nests.push(Nest { name, indices, free, stages: vec![stage] });
+    }
+
     /// Every point has an element of its own.
     fn direct(&mut self, name: String, statement: &Statement) {
         let Statement { target, positions, write, value, indices, free, reduced, .. } = statement;
         let place = Place { target: *target, positions: positions.clone() };
-        let first = match write {
+        let dtype = self.loops.buffers[*target].dtype;
+        let mut first = match write {
             Write::Set => None,
-            Write::Fresh(op) => Some((*op, Expr::constant(neutral(self.loops.buffers[*target].dtype, *op)))),
+            Write::Fresh(op) => Some((*op, Expr::constant(neutral(dtype, *op)))),
             Write::Onto(op) => Some((*op, load(*target, positions.clone(), value.ty))),
         };
-        let nest = |name, place, first, over: &[IndexId], value| Nest {
-            name,
-            indices: indices.clone(),
-            free: free.clone(),
-            stages: vec![stage(place, first, over, value)],
-        };
-        if reads_only_at(value, *target, positions) {
-            self.loops.nests.push(nest(name, place, first, reduced, value.clone()));
-            return;
+        if any_load(value, &mut |load| load.node == *target && load.positions != *positions) {
+            // Aside first: one element per point.
+            let (mut shape, mut beside) = (Vec::new(), Vec::new());
+            for index in free {
+                let range = &indices[*index];
+                shape.push(range.count() as u32);
+                beside.push(Position::Affine(Affine::index(*index, -range.lo)));
+            }
+            let wide = value.ty.dtype();
+            let aside = self.temporary(format!("{name} aside"), wide, shape);
+            let mut then = None;
+            if let Write::Onto(op) = write {
+                then = first.replace((*op, Expr::constant(neutral(wide, *op))));
+            }
+            let made = load(aside, beside.clone(), value.ty);
+            let computed = stage(Place { target: aside, positions: beside }, first, reduced, value.clone());
+            self.nest(name.clone(), indices.clone(), free.clone(), computed);
+            self.nest(format!("{name} in place"), indices.clone(), free.clone(), stage(place, then, &[], made));
+        } else {
+            self.nest(name, indices.clone(), free.clone(), stage(place, first, reduced, value.clone()));
         }
-        // Aside first: one element per point.
-        let shape = free.iter().map(|index| (indices[*index].hi - indices[*index].lo) as u32).collect();
-        let aside = self.temporary(format!("{name} aside"), value.ty.dtype(), shape);
-        let beside: Vec<_> = free.iter().map(|index| offset_by(*index, -indices[*index].lo)).collect();
-        let (first, then) = match (write, first) {
-            (Write::Onto(op), first) => (Some((*op, Expr::constant(neutral(value.ty.dtype(), *op)))), first),
-            (_, first) => (first, None),
-        };
-        let made = load(aside, beside.clone(), value.ty);
-        let computed = Place { target: aside, positions: beside };
-        self.loops.nests.push(nest(name.clone(), computed, first, reduced, value.clone()));
-        self.loops.nests.push(nest(format!("{name} in place"), place, then, &[], made));
     }
 
     /// Several points may reach one element.
@@ -137,42 +142,36 @@ impl Lowering {
             self.direct(name, statement);
             return;
         };
-        let Buffer { dtype, shape, .. } = self.loops.buffers[*target].clone();
-        let reads_target = reads(value, *target) || positions.iter().any(|position| position_reads(position, *target));
-        let is_wide = matches!(dtype, DType::F32 | DType::I32 | DType::U32);
+        let Buffer { dtype, shape, .. } = &self.loops.buffers[*target];
+        let (dtype, shape) = (*dtype, shape.clone());
+        let whole = |of: BufferIndex, ty: Ty| load(of, all_of(&shape), ty);
+        let mut reads_target = reads(value, *target);
+        each_computed(positions, &mut |position| reads_target |= reads(position, *target));
         let is_whole = !matches!(write, Write::Fresh(_)) || covers(statement, &shape);
-        let in_place = is_wide && !reads_target && is_whole;
-        let sum =
-            if in_place { *target } else { self.temporary(format!("{name} sum"), value.ty.dtype(), shape.clone()) };
-        let neutral = Expr::constant(neutral(dtype, *op));
-        match write {
-            Write::Fresh(_) => self.everywhere(format!("{name} start"), sum, neutral),
-            _ if in_place => {}
-            _ => {
-                let old = load(*target, all_of(&shape), value.ty);
-                self.everywhere(format!("{name} start"), sum, old);
-            }
+        let in_place = dtype == value.ty.dtype() && !reads_target && is_whole;
+        let mut sum = *target;
+        if !in_place {
+            sum = self.temporary(format!("{name} sum"), value.ty.dtype(), shape.clone());
         }
+        if let Write::Fresh(_) = write {
+            self.everywhere(format!("{name} start"), sum, Expr::constant(neutral(dtype, *op)));
+        } else if !in_place {
+            self.everywhere(format!("{name} start"), sum, whole(*target, value.ty));
+        }
+        let all = [&free[..], reduced].concat();
         let store = Store { target: sum, positions: positions.clone(), atomic: Some(*op) };
-        self.loops.nests.push(Nest {
-            name: name.clone(),
-            indices: indices.clone(),
-            free: free.iter().chain(reduced).copied().collect(),
-            stages: vec![Stage { value: value.clone(), fold: None, store: Some(store) }],
-        });
+        self.nest(name.clone(), indices.clone(), all, Stage { value: value.clone(), fold: None, store: Some(store) });
         if in_place {
             return;
         }
-        let made = load(sum, all_of(&shape), value.ty);
-        let put = if is_whole {
-            made
-        } else {
+        let mut made = whole(sum, value.ty);
+        if !is_whole {
             let reached = self.reached(&name, statement, &shape);
-            let is_reached = load(reached, all_of(&shape), Ty::U32);
-            let is_reached = Expr::binary(BinaryOp::Ne, is_reached, Expr::constant(Value::U32(0)), Ty::Bool);
-            Expr::conditional(is_reached, made, load(*target, all_of(&shape), value.ty))
-        };
-        self.everywhere(format!("{name} in place"), *target, put);
+            let none = Expr::constant(Value::U32(0));
+            let is_reached = Expr::binary(BinaryOp::Ne, whole(reached, Ty::U32), none, Ty::Bool);
+            made = Expr::conditional(is_reached, made, whole(*target, value.ty));
+        }
+        self.everywhere(format!("{name} in place"), *target, made);
     }
 
     /// A buffer that is 1 where the left side can address an element, and 0 elsewhere.
@@ -197,35 +196,27 @@ impl Lowering {
                 // A scattered axis is addressed whole.
                 Position::Computed(_) => {
                     free.push(indices.len());
-                    positions.push(offset_by(indices.len(), 0));
+                    positions.push(Position::Affine(Affine::index(indices.len(), 0)));
                     indices.push(LoopIndex { name: "axis".to_owned(), lo: 0, hi: i64::from(*extent) });
                 }
             }
         }
-        self.loops.nests.push(Nest {
-            name: format!("{name} reach"),
-            indices,
-            free,
-            stages: vec![Stage {
-                value: Expr::constant(Value::U32(1)),
-                fold: None,
-                store: Some(Store { target: reached, positions, atomic: Some(Accumulate::Max) }),
-            }],
-        });
+        let store = Some(Store { target: reached, positions, atomic: Some(Accumulate::Max) });
+        let stage = Stage { value: Expr::constant(Value::U32(1)), fold: None, store };
+        self.nest(format!("{name} reach"), indices, free, stage);
         reached
     }
 
     /// Sets every element of a buffer to a value that may depend on the position, through [`all_of`].
     fn everywhere(&mut self, name: String, target: BufferIndex, value: Expr) {
-        let shape = self.loops.buffers[target].shape.clone();
-        let index =
-            |(axis, extent): (usize, &u32)| LoopIndex { name: format!("a{axis}"), lo: 0, hi: i64::from(*extent) };
-        self.loops.nests.push(Nest {
-            name,
-            indices: shape.iter().enumerate().map(index).collect(),
-            free: (0..shape.len()).collect(),
-            stages: vec![stage(Place { target, positions: all_of(&shape) }, None, &[], value)],
-        });
+        let (mut indices, mut free) = (Vec::new(), Vec::new());
+        let shape = &self.loops.buffers[target].shape;
+        for (axis, extent) in shape.iter().enumerate() {
+            indices.push(LoopIndex { name: format!("a{axis}"), lo: 0, hi: i64::from(*extent) });
+            free.push(axis);
+        }
+        let stage = stage(Place { target, positions: all_of(shape) }, None, &[], value);
+        self.nest(name, indices, free, stage);
     }
 }
 
@@ -236,14 +227,15 @@ struct Place {
 }
 
 /// A value that is set, or accumulated onto `first` over indices and then set.
-fn stage(place: Place, first: Option<(Accumulate, Expr)>, over: &[IndexId], value: Expr) -> Stage {
+fn stage(place: Place, first: Option<(Accumulate, Expr)>, over: &[IndexId], mut value: Expr) -> Stage {
     let Place { target, positions } = place;
-    let store = Some(Store { target, positions, atomic: None });
+    let mut fold = None;
     match first {
-        None => Stage { value, fold: None, store },
-        Some((op, start)) if over.is_empty() => Stage { value: combined(op, start, value), fold: None, store },
-        Some((op, start)) => Stage { value, fold: Some(Fold { op, start, over: over.to_vec() }), store },
+        Some((op, start)) if over.is_empty() => value = combined(op, start, value),
+        Some((op, start)) => fold = Some(Fold { op, start, over: over.to_vec() }),
+        None => {}
     }
+    Stage { value, fold, store: Some(Store { target, positions, atomic: None }) }
 }
 
 /// One stage of an accumulation.
@@ -262,14 +254,13 @@ fn combined(op: Accumulate, a: Expr, b: Expr) -> Expr {
     Expr::binary(binary, a, b, ty)
 }
 
-/// The position of an index, moved.
-fn offset_by(index: IndexId, constant: i64) -> Position {
-    Position::Affine(Affine::index(index, constant))
-}
-
 /// The positions of the indices 0, 1 and so on.
 fn all_of(shape: &[u32]) -> Vec<Position> {
-    (0..shape.len()).map(|axis| offset_by(axis, 0)).collect()
+    let mut all = Vec::new();
+    for axis in 0..shape.len() {
+        all.push(Position::Affine(Affine::index(axis, 0)));
+    }
+    all
 }
 
 fn load(node: BufferIndex, positions: Vec<Position>, ty: Ty) -> Expr {
@@ -303,34 +294,17 @@ pub fn neutral(dtype: DType, op: Accumulate) -> Value {
 /// Whether the left side addresses every element: each axis whole, by a scatter or by an index of its own.
 fn covers(statement: &Statement, shape: &[u32]) -> bool {
     let mut seen: Vec<IndexId> = Vec::new();
-    statement.positions.iter().zip(shape).all(|(position, extent)| match position {
-        Position::Computed(_) => true,
-        Position::Affine(Affine { constant: 0, terms }) => match terms[..] {
-            [(Term::Index(index), 1)] if !seen.contains(&index) => {
-                seen.push(index);
-                let LoopIndex { lo, hi, .. } = statement.indices[index];
-                (lo, hi) == (0, i64::from(*extent))
-            }
+    statement.positions.iter().zip(shape).all(|(position, extent)| {
+        let Position::Affine(affine) = position else { return true };
+        let Some(index) = affine.alone().filter(|index| !seen.contains(index)) else {
             // Position 0 is the whole axis where that is all there is.
-            [] => *extent == 1,
-            _ => false,
-        },
-        Position::Affine(_) => false,
+            return *extent == 1 && *affine == Affine::default();
+        };
+        seen.push(index);
+        statement.indices[index].is_whole(*extent)
     })
-}
-
-/// Whether an expression reads a buffer at those positions alone.
-fn reads_only_at(expr: &Expr, buffer: BufferIndex, positions: &[Position]) -> bool {
-    !any_load(expr, &mut |load| load.node == buffer && load.positions != positions)
 }
 
 fn reads(expr: &Expr, buffer: BufferIndex) -> bool {
     any_load(expr, &mut |load| load.node == buffer)
-}
-
-fn position_reads(position: &Position, buffer: BufferIndex) -> bool {
-    match position {
-        Position::Affine(_) => false,
-        Position::Computed(expr) => reads(expr, buffer),
-    }
 }

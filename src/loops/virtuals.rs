@@ -4,7 +4,7 @@
 //! it there.
 
 use crate::loops::ir::{Buffer, BufferIndex, BufferKind, Loops, Nest};
-use crate::loops::optimise::{inline, versions, whole};
+use crate::loops::optimise::{inline, versions};
 use crate::loops::rewrite::{rename_reads, rename_writes};
 use crate::node::{MemoryMode, TensorNode};
 use crate::notation::program::{Expr, ExprKind, Position, Term};
@@ -33,14 +33,11 @@ impl Computation {
         loops.buffers[target].kind = BufferKind::Node(usize::MAX);
         versions::split(&mut loops);
         inline::inline(&mut loops, true);
-        let writers: Vec<usize> = (0..loops.nests.len()).filter(|&at| loops.nests[at].writes(target)).collect();
-        let &[at] = &writers[..] else { return Err("it is set in parts".to_owned()) };
-        let nest = &loops.nests[at];
-        let mut stores = nest.stores();
-        let is_whole = stores
-            .next()
-            .is_some_and(|store| store.atomic.is_none() && whole(&loops, nest, &store.positions, target).is_some());
-        if !is_whole || nest.stages.len() != 1 {
+        let mut writers = loops.nests.iter().enumerate().filter(|(_, nest)| nest.writes(target));
+        let (Some((at, nest)), None) = (writers.next(), writers.next()) else {
+            return Err("it is set in parts".to_owned());
+        };
+        if nest.stages.len() != 1 || !versions::redefines(&loops, nest, target) {
             return Err("it is set in parts".to_owned());
         }
         if nest.any_part(&mut uses_static) {
@@ -52,19 +49,20 @@ impl Computation {
             if !nest.reads(number) {
                 continue;
             }
-            let BufferKind::Node(node) = buffer.kind else {
-                return Err(format!("it is made of \"{}\", which does not outlive the program", buffer.name));
-            };
-            if number == target || loops.nests[at + 1..].iter().any(|later| later.writes(number)) {
-                return Err(format!("it is made of \"{}\", which is written after it", buffer.name));
+            let mut why = "which does not outlive the program";
+            if let BufferKind::Node(node) = buffer.kind {
+                let is_there = |read: &&TensorNode| read.mode() != MemoryMode::Local && merged.get(node) != Some(&true);
+                let read = nodes.get(node).filter(is_there);
+                if number == target || loops.nests[at + 1..].iter().any(|later| later.writes(number)) {
+                    why = "which is written after it";
+                } else if let Some(read) = read {
+                    numbers.push(number);
+                    buffers.push(buffer.clone());
+                    reads.push(read.clone());
+                    continue;
+                }
             }
-            let is_gone = |read: &&TensorNode| read.mode() == MemoryMode::Local || merged.get(node) == Some(&true);
-            let Some(read) = nodes.get(node).filter(|read| !is_gone(read)) else {
-                return Err(format!("it is made of \"{}\", which does not outlive the program", buffer.name));
-            };
-            numbers.push(number);
-            buffers.push(buffer.clone());
-            reads.push(read.clone());
+            return Err(format!("it is made of \"{}\", {why}", buffer.name));
         }
         let mut nest = nest.clone();
         let renamed = |known| numbers.iter().position(|number| *number == known).unwrap_or_default();

@@ -13,10 +13,11 @@ pub(crate) type Told = (u32, String);
 
 /// An error about a place, and perhaps about another.
 pub(crate) fn error(kind: ErrorKind, summary: &str, text: &str, first: Told, other: Option<Told>) -> Error {
-    let mut diagnostics = Vec::new();
-    for (byte, message) in [Some(first), other].into_iter().flatten() {
+    let first = Diagnostic::at(text, first.0 as usize, first.1);
+    let summary = format!("{summary} at {}:{}", first.line, first.column);
+    let mut diagnostics = vec![first];
+    if let Some((byte, message)) = other {
         diagnostics.push(Diagnostic::at(text, byte as usize, message));
     }
-    let place = diagnostics.first().map_or((1, 1), |first| (first.line, first.column));
-    Error::with_diagnostics(kind, format!("{summary} at {}:{}", place.0, place.1), diagnostics)
+    Error::with_diagnostics(kind, summary, diagnostics)
 }

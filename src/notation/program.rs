@@ -127,6 +127,11 @@ impl LoopIndex {
         let count = self.hi.wrapping_sub(self.lo);
         if count > 0 { count as u64 } else { 0 }
     }
+
+    /// Whether it runs over an axis of that extent, from end to end.
+    pub(crate) fn is_whole(&self, extent: u32) -> bool {
+        (self.lo, self.hi) == (0, i64::from(extent))
+    }
 }
 
 /// How many points some indices have together; saturates.
@@ -251,26 +256,26 @@ impl Affine {
     /// It in words, with `name` for those of its terms.
     pub(crate) fn show<'n>(&self, name: &dyn Fn(Term) -> &'n str) -> String {
         let mut text = String::new();
-        let parts = self.terms.iter().map(|&(term, factor)| (Some(term), factor));
-        for (term, factor) in parts.chain([(None, self.constant)]) {
-            if term.is_none() && factor == 0 && !text.is_empty() {
-                continue;
+        for at in 0..=self.terms.len() {
+            let term = self.terms.get(at);
+            let factor = term.map_or(self.constant, |(_, factor)| *factor);
+            if term.is_none() && factor == 0 && at > 0 {
+                break;
             }
-            let is_first = text.is_empty();
-            text.push_str(match (is_first, factor < 0) {
-                (true, false) => "",
-                (true, true) => "-",
-                (false, false) => " + ",
-                (false, true) => " - ",
+            text.push_str(match (at, factor < 0) {
+                (0, false) => "",
+                (0, true) => "-",
+                (_, false) => " + ",
+                (_, true) => " - ",
             });
             let size = factor.unsigned_abs();
             if term.is_none() || size != 1 {
                 text.push_str(&size.to_string());
             }
-            if let Some(term) = term {
+            if let Some((term, _)) = term {
                 text.push_str(if size == 1 { "" } else { " * " });
                 text.push_str(if matches!(term, Term::Static(_)) { "@" } else { "" });
-                text.push_str(name(term));
+                text.push_str(name(*term));
             }
         }
         text

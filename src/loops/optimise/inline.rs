@@ -6,11 +6,11 @@
 //! computed less than [`SMALL_WORK`] altogether is less than a kernel costs.
 
 use crate::dtype::DType;
-use crate::loops::ir::{BufferIndex, BufferKind, Loops, Nest, Stage};
+use crate::loops::ir::{BufferIndex, BufferKind, Loops, Nest, Stage, Store};
 use crate::loops::optimise::cost::{ACCESS, cost};
-use crate::loops::optimise::{is_fine, whole};
+use crate::loops::optimise::{is_fine, is_whole};
 use crate::loops::rewrite::{IndexMap, each_child, map_expr};
-use crate::notation::program::{Affine, Expr, ExprKind, IndexId, Load, Position, Ty, points, times};
+use crate::notation::program::{self, Affine, Expr, ExprKind, Load, Position, Ty, points};
 
 /// Two loads and four operations, or one load and eight.
 const CHEAP: u64 = 12;
@@ -44,11 +44,9 @@ pub fn inline(loops: &mut Loops, always: bool) {
 /// A nest that sets each element of a temporary that nothing else writes.
 struct Maker<'a> {
     nest: &'a Nest,
-    target: BufferIndex,
+    store: &'a Store,
     dtype: DType,
     value: &'a Expr,
-    /// For each axis, the index that runs over it.
-    axes: Vec<Option<IndexId>>,
 }
 
 /// A temporary that is not inlined, and why.
@@ -60,21 +58,21 @@ impl<'a> Maker<'a> {
         let ([Stage { value, fold, store: Some(store) }], false) = (&nest.stages[..], nest.is_atomic()) else {
             return Err((nest.stores().next().map(|store| store.target), "several points accumulate onto an element"));
         };
-        let kept = |why| Err((Some(store.target), why));
         let buffer = &loops.buffers[store.target];
-        let others = || loops.nests.iter().enumerate().filter(|(other, _)| *other != at);
-        let is_alone =
-            !others().any(|(other, nest)| nest.writes(store.target) || other < at && nest.reads(store.target));
         if buffer.kind != BufferKind::Temporary {
             return Err((None, ""));
         }
         if fold.is_some() {
-            return kept("a reduction");
+            return Err((Some(store.target), "a reduction"));
         }
-        let Some(axes) = whole(loops, nest, &store.positions, store.target).filter(|_| is_alone) else {
-            return kept("it is set in parts");
-        };
-        Ok(Self { nest, target: store.target, dtype: buffer.dtype, value, axes })
+        let mut is_alone = is_whole(loops, nest, store);
+        for (other, nest) in loops.nests.iter().enumerate() {
+            is_alone &= other == at || !nest.writes(store.target) && (other > at || !nest.reads(store.target));
+        }
+        if !is_alone {
+            return Err((Some(store.target), "it is set in parts"));
+        }
+        Ok(Self { nest, store, dtype: buffer.dtype, value })
     }
 
     /// The value at those positions, in a nest that has `indices` more.
@@ -84,21 +82,25 @@ impl<'a> Maker<'a> {
             // Those that no axis has run over one value.
             map[*free] = Some(Affine::constant(self.nest.indices[*free].lo));
         }
-        for (axis, position) in self.axes.iter().zip(positions) {
-            let Position::Affine(affine) = position else { return None };
-            if let Some(index) = axis {
-                map[*index] = Some(affine.clone());
+        for (axis, position) in self.store.positions.iter().zip(positions) {
+            let (Position::Affine(axis), Position::Affine(affine)) = (axis, position) else { return None };
+            if let Some(index) = axis.alone() {
+                map[index] = Some(affine.clone());
             }
         }
-        // Indices of reductions inside become indices of the reader.
-        for (own, range) in self.nest.indices.iter().enumerate() {
-            if map[own].is_none() {
-                map[own] = Some(Affine::index(reader.indices.len(), 0));
-                reader.indices.push(range.clone());
-            }
-        }
+        add_indices(&mut map, self.nest, reader);
         let mut value = self.value.clone();
         map_expr(&mut value, &map).then(|| rounded(value, self.dtype))
+    }
+}
+
+/// Gives a nest an index for each one of another that nothing stands for: those of reductions.
+pub fn add_indices(map: &mut IndexMap, from: &Nest, to: &mut Nest) {
+    for (own, range) in map.iter_mut().zip(&from.indices) {
+        if own.is_none() {
+            *own = Some(Affine::index(to.indices.len(), 0));
+            to.indices.push(range.clone());
+        }
     }
 }
 
@@ -113,35 +115,36 @@ pub fn rounded(value: Expr, dtype: DType) -> Expr {
 /// Puts the value of the nest at `at` in place of what reads it. Gives its target if nothing reads it any more.
 fn try_inline(loops: &mut Loops, at: usize, always: bool) -> Result<Option<BufferIndex>, Kept> {
     let maker = Maker::of(loops, at)?;
-    let target = maker.target;
-    let readers: Vec<usize> = (at + 1..loops.nests.len()).filter(|&nest| loops.nests[nest].reads(target)).collect();
+    let target = maker.store.target;
+    let readers = loops.nests[at + 1..].iter().filter(|nest| nest.reads(target)).count();
     let elements = points(&maker.nest.indices, &maker.nest.free);
     let (price, _) = cost(maker.value, &maker.nest.indices, ACCESS);
     let mut changed: Vec<(usize, Nest, bool)> = Vec::new();
     let mut why = "";
-    for &reader in &readers {
-        let nest = &loops.nests[reader];
-        let times = evaluations(nest, target);
-        let is_once = times <= elements;
-        let folds = nest.has_fold();
-        let is_worth = always
-            || price <= CHEAP
-            || !folds && price <= BROADCAST
-            || is_once && (price <= MODERATE || readers.len() == 1)
-            || crate::notation::program::times(times, price) <= SMALL_WORK;
-        let between = &loops.nests[at + 1..reader];
-        let may_move = !between.iter().any(|other| other.stores().any(|store| maker.nest.reads(store.target)));
-        if !is_worth {
-            why = "computing it costs more than reading it";
-        } else if !may_move {
-            why = "what it is made of is written before it is read";
-        } else if let Some(inlined) = inlined(nest, &maker) {
-            changed.push((reader, inlined, is_once && folds));
-        } else {
-            why = "it is gathered, padded, or read where its node is written";
+    let mut may_move = true;
+    for (reader, nest) in loops.nests.iter().enumerate().skip(at + 1) {
+        if nest.reads(target) {
+            let times = evaluations(nest, target);
+            let is_once = times <= elements;
+            let folds = nest.has_fold();
+            let is_worth = always
+                || price <= CHEAP
+                || !folds && price <= BROADCAST
+                || is_once && (price <= MODERATE || readers == 1)
+                || program::times(times, price) <= SMALL_WORK;
+            if !is_worth {
+                why = "computing it costs more than reading it";
+            } else if !may_move {
+                why = "what it is made of is written before it is read";
+            } else if let Some(inlined) = inlined(nest, &maker) {
+                changed.push((reader, inlined, is_once && folds));
+            } else {
+                why = "it is gathered, padded, or read where its node is written";
+            }
         }
+        may_move &= !nest.stores().any(|store| maker.nest.reads(store.target));
     }
-    let is_gone = changed.len() == readers.len();
+    let is_gone = changed.len() == readers;
     for (reader, nest, is_worth_alone) in changed {
         // A reduction over what the temporary is made of does not wait for it; all else reads what is there.
         if is_gone || is_worth_alone {
@@ -159,7 +162,7 @@ fn inlined(reader: &Nest, maker: &Maker<'_>) -> Option<Nest> {
     for stage in &mut stages {
         stage.each_part(&mut |part| {
             let ExprKind::Load(load) = &part.kind else { return };
-            if load.node != maker.target {
+            if load.node != maker.store.target {
                 return;
             }
             let value = if load.pad.is_none() { maker.at(&load.positions, &mut nest) } else { None };
@@ -178,7 +181,7 @@ fn evaluations(nest: &Nest, buffer: BufferIndex) -> u64 {
     type Seen<'e> = Vec<(&'e [Position], u64)>;
     fn within<'e>(expr: &'e Expr, times: u64, nest: &Nest, buffer: BufferIndex, seen: &mut Seen<'e>) {
         let times = match &expr.kind {
-            ExprKind::Reduce { indices, .. } => crate::notation::program::times(times, points(&nest.indices, indices)),
+            ExprKind::Reduce { indices, .. } => program::times(times, points(&nest.indices, indices)),
             ExprKind::Load(Load { node, positions, .. }) if *node == buffer => {
                 if !seen.contains(&(positions, times)) {
                     seen.push((positions, times));
@@ -194,7 +197,7 @@ fn evaluations(nest: &Nest, buffer: BufferIndex) -> u64 {
         let over = stage.fold.as_ref().map_or(1, |fold| points(&nest.indices, &fold.over));
         stage.each_expr(&mut |expr| {
             let over = if std::ptr::eq(expr, &stage.value) { over } else { 1 };
-            within(expr, times(free, over), nest, buffer, &mut seen);
+            within(expr, program::times(free, over), nest, buffer, &mut seen);
         });
     }
     seen.iter().fold(0, |sum, (_, times)| sum.saturating_add(*times))

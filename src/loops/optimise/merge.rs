@@ -5,10 +5,10 @@
 //! the same points that have nothing to do with each other are done together.
 
 use crate::loops::ir::{BufferIndex, BufferKind, Loops, Nest, Stage};
-use crate::loops::optimise::inline::rounded;
-use crate::loops::optimise::{is_fine, may_pass, whole};
-use crate::loops::rewrite::{IndexMap, map_affines, map_indices, map_part};
-use crate::notation::program::{Affine, Expr, ExprKind, LoopIndex, Position, Term, points, product};
+use crate::loops::optimise::inline::{add_indices, rounded};
+use crate::loops::optimise::{is_fine, is_whole, may_pass};
+use crate::loops::rewrite::{IndexMap, each_child, map_affines, map_indices, map_part};
+use crate::notation::program::{Affine, Expr, ExprKind, Load, LoopIndex, Position, Term, points, product};
 
 /// Stages of a nest, at most.
 const MOST_STAGES: usize = 16;
@@ -41,7 +41,7 @@ fn merged(loops: &Loops, earlier: usize, later: usize) -> Option<(Nest, usize)> 
         return None;
     }
     let (mut map, is_paired) = match read_by(first, second) {
-        Some((target, positions)) => behind(loops, first, second, target, &positions)?,
+        Some(read) => behind(loops, first, second, read)?,
         None => (beside(first, second)?, true),
     };
     let between = &loops.nests[earlier + 1..later];
@@ -58,12 +58,7 @@ fn merged(loops: &Loops, earlier: usize, later: usize) -> Option<(Nest, usize)> 
         free: second.free.clone(),
         stages: Vec::with_capacity(first.stages.len() + second.stages.len()),
     };
-    for (own, range) in first.indices.iter().enumerate() {
-        if map[own].is_none() {
-            map[own] = Some(Affine::index(nest.indices.len(), 0));
-            nest.indices.push(range.clone());
-        }
-    }
+    add_indices(&mut map, first, &mut nest);
     for stage in &first.stages {
         nest.stages.push(moved(stage, &map)?);
     }
@@ -103,77 +98,81 @@ fn drop_stores(loops: &Loops, nest: &mut Nest, first: usize, merged: (usize, usi
 }
 
 /// The first element of what one nest stores that another reads.
-fn read_by(first: &Nest, second: &Nest) -> Option<(BufferIndex, Vec<Position>)> {
+fn read_by<'n>(first: &Nest, second: &'n Nest) -> Option<&'n Load> {
     let mut found = None;
-    second.loads(&mut |load| {
-        let is_read = first.writes(load.node);
-        if is_read {
-            found = Some((load.node, load.positions.clone()));
-        }
-        is_read
-    });
+    for stage in &second.stages {
+        stage.each_expr(&mut |expr| find_read(first, expr, &mut found));
+    }
     found
 }
 
-/// The points of the first nest as those of the second, which reads what the first stores at `positions` of `target`; and
-/// whether each point has one in the other nest.
-fn behind(
-    loops: &Loops,
-    first: &Nest,
-    second: &Nest,
-    target: BufferIndex,
-    positions: &[Position],
-) -> Option<(IndexMap, bool)> {
-    let mut stores = first.stores().filter(|store| store.target == target);
+fn find_read<'e>(by: &Nest, expr: &'e Expr, found: &mut Option<&'e Load>) {
+    if let ExprKind::Load(load) = &expr.kind
+        && found.is_none()
+        && by.writes(load.node)
+    {
+        *found = Some(load);
+    }
+    each_child(expr, &mut |child| find_read(by, child, found));
+}
+
+/// The points of the first nest as those of the second, which reads an element of what the first stores; and whether each
+/// point has one in the other nest.
+fn behind(loops: &Loops, first: &Nest, second: &Nest, read: &Load) -> Option<(IndexMap, bool)> {
+    let mut stores = first.stores().filter(|store| store.target == read.node);
     let (Some(store), None) = (stores.next(), stores.next()) else { return None };
     let mut map: IndexMap = vec![None; first.indices.len()];
     for free in &first.free {
-        if first.indices[*free].count() == 1 {
-            map[*free] = Some(Affine::constant(first.indices[*free].lo));
+        let range = &first.indices[*free];
+        if range.count() == 1 {
+            map[*free] = Some(Affine::constant(range.lo));
         }
     }
-    for (own, other) in store.positions.iter().zip(positions) {
+    for (own, other) in store.positions.iter().zip(&read.positions) {
         let (Position::Affine(own), Position::Affine(other)) = (own, other) else { return None };
         if let [(Term::Index(free), 1)] = own.terms[..] {
-            let constant = other.constant.checked_sub(own.constant)?;
-            map[free] = Some(Affine { constant, terms: other.terms.clone() });
+            let mut moved = other.clone();
+            moved.constant = moved.constant.checked_sub(own.constant)?;
+            map[free] = Some(moved);
         }
     }
     let mut stored = store.positions.clone();
-    if first.free.iter().any(|free| map[*free].is_none()) || !map_affines(&mut stored, &map) || stored != positions {
+    if first.free.iter().any(|free| map[*free].is_none()) || !map_affines(&mut stored, &map) || stored != read.positions
+    {
         return None;
     }
     let mut taken = Vec::new();
-    let is_paired = first.free.iter().all(|free| {
+    let mut is_paired = true;
+    for free in &first.free {
         let range = &first.indices[*free];
-        let Some(Affine { constant, terms }) = &map[*free] else { return false };
-        match terms[..] {
+        let Some(Affine { constant, terms }) = &map[*free] else { return None };
+        is_paired &= match terms[..] {
             [] => range.count() == 1 && *constant == range.lo,
             [(Term::Index(index), 1)] => {
-                let LoopIndex { lo, hi, .. } = second.indices[index];
+                let other = &second.indices[index];
                 let is_new = !taken.contains(&index);
                 taken.push(index);
-                is_new && second.free.contains(&index) && (lo + constant, hi + constant) == (range.lo, range.hi)
+                is_new
+                    && second.free.contains(&index)
+                    && (other.lo + constant, other.hi + constant) == (range.lo, range.hi)
             }
             _ => false,
-        }
-    });
-    let others = second.free.iter().filter(|index| !taken.contains(index));
-    let is_paired = is_paired && others.into_iter().all(|index| second.indices[*index].count() == 1);
+        };
+    }
+    is_paired &= second.free.iter().all(|index| taken.contains(index) || second.indices[*index].count() == 1);
+    if is_paired {
+        return Some((map, true));
+    }
     // Else it is done for the points of the second nest, which must be no more, and all of which there must be; and only
     // its own points are known to them.
-    let is_subset = || {
-        let is_of_points = |affine: &Affine| {
-            affine.terms.iter().all(|(term, _)| match term {
-                Term::Index(index) => second.free.contains(index),
-                Term::Static(_) => true,
-            })
-        };
-        whole(loops, first, &store.positions, target).is_some()
-            && map.iter().flatten().all(is_of_points)
-            && points(&second.indices, &second.free) <= points(&first.indices, &first.free)
+    let is_known = |(term, _): &(Term, i64)| match term {
+        Term::Index(index) => second.free.contains(index),
+        Term::Static(_) => true,
     };
-    (is_paired || is_subset()).then_some((map, is_paired))
+    let is_subset = is_whole(loops, first, store)
+        && map.iter().flatten().all(|affine| affine.terms.iter().all(is_known))
+        && points(&second.indices, &second.free) <= points(&first.indices, &first.free);
+    is_subset.then_some((map, false))
 }
 
 /// The points of an elementwise nest as those of another one with the same ranges.

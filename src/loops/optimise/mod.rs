@@ -18,8 +18,8 @@ pub(crate) mod versions;
 #[cfg(test)]
 mod tests;
 
-use crate::loops::ir::{BufferIndex, BufferKind, Loops, Nest};
-use crate::notation::program::{Load, Position, Term};
+use crate::loops::ir::{BufferIndex, BufferKind, Loops, Nest, Store};
+use crate::notation::program::{Affine, Load, Position};
 
 pub use cost::operations;
 pub use split::split;
@@ -47,58 +47,42 @@ pub fn has_points(nest: &Nest) -> bool {
 
 /// Drops stores into temporaries that are not read, and nests that store nothing.
 fn drop_unread(loops: &mut Loops) {
-    loop {
-        let is_read: Vec<bool> =
-            (0..loops.buffers.len()).map(|buffer| loops.nests.iter().any(|nest| nest.reads(buffer))).collect();
-        let Loops { buffers, nests, .. } = loops;
-        let is_needed = |target: BufferIndex| is_read[target] || buffers[target].kind != BufferKind::Temporary;
-        let mut is_changed = false;
-        for nest in nests.iter_mut() {
-            for stage in &mut nest.stages {
-                if stage.store.as_ref().is_some_and(|store| !is_needed(store.target)) {
-                    stage.store = None;
+    let mut is_changed = true;
+    while is_changed {
+        is_changed = false;
+        for at in 0..loops.nests.len() {
+            for number in 0..loops.nests[at].stages.len() {
+                let Some(store) = &loops.nests[at].stages[number].store else { continue };
+                let is_needed = loops.buffers[store.target].kind != BufferKind::Temporary
+                    || loops.nests.iter().any(|nest| nest.reads(store.target));
+                if !is_needed {
+                    loops.nests[at].stages[number].store = None;
                     is_changed = true;
                 }
             }
             // Stages behind the last store are of no use; those before it may be.
-            while nest.stages.last().is_some_and(|stage| stage.store.is_none()) {
-                nest.stages.pop();
+            let stages = &mut loops.nests[at].stages;
+            while stages.last().is_some_and(|stage| stage.store.is_none()) {
+                stages.pop();
             }
         }
-        nests.retain(|nest| !nest.stages.is_empty());
-        if !is_changed {
-            return;
-        }
+        loops.nests.retain(|nest| !nest.stages.is_empty());
     }
 }
 
-/// For each axis the index that runs over all of it, alone, and over no other axis; `None` for an axis of one element at
-/// position 0. Nothing where a store does not set each element of its buffer, by a point of its own.
-pub(crate) fn whole(
-    loops: &Loops,
-    nest: &Nest,
-    positions: &[Position],
-    buffer: BufferIndex,
-) -> Option<Vec<Option<usize>>> {
+/// Whether a store sets each element of its buffer, by a point of its own: each axis is run over by an index of its own, from
+/// end to end, or has one element, at position 0.
+pub(crate) fn is_whole(loops: &Loops, nest: &Nest, store: &Store) -> bool {
     let mut seen: Vec<usize> = Vec::new();
-    let mut axes = Vec::with_capacity(positions.len());
-    for (position, extent) in positions.iter().zip(&loops.buffers[buffer].shape) {
-        let Position::Affine(affine) = position else { return None };
-        match (affine.constant, &affine.terms[..]) {
-            (0, [(Term::Index(index), 1)]) if !seen.contains(index) => {
-                let range = &nest.indices[*index];
-                if (range.lo, range.hi) != (0, i64::from(*extent)) {
-                    return None;
-                }
-                seen.push(*index);
-                axes.push(Some(*index));
-            }
-            (0, []) if *extent == 1 => axes.push(None),
-            _ => return None,
+    for (position, extent) in store.positions.iter().zip(&loops.buffers[store.target].shape) {
+        let Position::Affine(affine) = position else { return false };
+        match affine.alone() {
+            Some(index) if !seen.contains(&index) && nest.indices[index].is_whole(*extent) => seen.push(index),
+            None if *extent == 1 && *affine == Affine::default() => {}
+            _ => return false,
         }
     }
-    let others = nest.free.iter().filter(|index| !seen.contains(index));
-    others.into_iter().all(|index| nest.indices[*index].count() == 1).then_some(axes)
+    nest.free.iter().all(|index| seen.contains(index) || nest.indices[*index].count() == 1)
 }
 
 /// Whether each point of a nest reads, of what the nest stores, only the very elements that it stores itself, and no two

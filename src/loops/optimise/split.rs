@@ -109,7 +109,12 @@ fn parts_of(loops: &mut Loops, at: usize, stage: usize, (busy, in_rows): (u64, b
         return None;
     }
     // The longest, the last one of those.
-    let &along = over.iter().max_by_key(|index| nest.indices[**index].count())?;
+    let mut along = *over.first()?;
+    for index in over {
+        if nest.indices[*index].count() >= nest.indices[along].count() {
+            along = *index;
+        }
+    }
     let LoopIndex { name, lo, hi } = nest.indices[along].clone();
     let extent = nest.indices[along].count();
     let parts = (busy / all.max(1)).max(own / MOST_ITERATIONS).min(own / LEAST_ITERATIONS).min(extent);
@@ -121,66 +126,75 @@ fn parts_of(loops: &mut Loops, at: usize, stage: usize, (busy, in_rows): (u64, b
         // By fours, and not so far apart that all parts meet in one set of a cache.
         turns = turns / 8 * 8 + 4;
     }
-    let (parts, turns) = (extent / turns, turns as i64);
-    let (along_by, part_by) = if in_rows { (1, turns) } else { (parts as i64, 1) };
-    let (op, ty, value) = (*op, value.ty, value.clone());
-    let shape = vec![all as u32, parts as u32];
+    let (parts, turns) = ((extent / turns) as i64, turns as i64);
+    let (along_by, part_by) = if in_rows { (1, turns) } else { (parts, 1) };
+    let (op, over, ty) = (*op, over.clone(), value.ty);
+    let (mut of_part, mut rest) = (value.clone(), value.clone());
     // The number of the point, the last index the fastest.
     let mut number = Affine::default();
     let mut stride = 1i64;
     for free in nest.free.iter().rev() {
-        number.terms.insert(0, (Term::Index(*free), stride));
-        number.constant -= nest.indices[*free].lo * stride;
-        stride *= nest.indices[*free].count() as i64;
+        let range = &nest.indices[*free];
+        number.add(&Affine::index(*free, -range.lo), stride)?;
+        stride *= range.count() as i64;
     }
-    let mut partial = nest.clone();
-    partial.name.push_str(" parts");
-    let part = partial.indices.len();
-    partial.indices[along] = LoopIndex { name: name.clone(), lo: 0, hi: turns };
-    partial.indices.push(LoopIndex { name: name.clone(), lo: 0, hi: parts as i64 });
+    let part = nest.indices.len();
+    let run = |hi: i64| LoopIndex { name: name.clone(), lo: 0, hi };
+    let mut partial = Nest {
+        name: format!("{} parts", nest.name),
+        indices: nest.indices.clone(),
+        free: nest.free.clone(),
+        stages: Vec::new(),
+    };
+    partial.indices[along] = run(turns);
+    partial.indices.push(run(parts));
     partial.free.push(part);
-    let mut map: IndexMap = (0..partial.indices.len()).map(|own| Some(Affine::index(own, 0))).collect();
-    map[along] =
-        Some(Affine { constant: lo, terms: vec![(Term::Index(along), along_by), (Term::Index(part), part_by)] });
-    let mut of_part = value.clone();
+    let terms = vec![(Term::Index(along), along_by), (Term::Index(part), part_by)];
+    let from = lo + turns * parts;
+    let is_whole = from >= hi;
+    let mut map: IndexMap = Vec::new();
+    for own in 0..partial.indices.len() {
+        map.push(Some(Affine::index(own, 0)));
+    }
+    map[along] = Some(Affine { constant: lo, terms });
+    let mut is_mapped = map_expr(&mut of_part, &map);
+    map[along] = Some(Affine::index(part + 1, 0));
+    is_mapped &= is_whole || map_expr(&mut rest, &map);
+    if !is_mapped {
+        return None;
+    }
     let target = loops.buffers.len();
     let positions = vec![Position::Affine(number), Position::Affine(Affine::index(part, 0))];
     let load = Load { node: target, positions: positions.clone(), pad: None };
-    partial.stages = vec![Stage {
-        value: if map_expr(&mut of_part, &map) { of_part } else { return None },
+    partial.stages.push(Stage {
+        value: of_part,
         fold: Some(Fold { op, start: start(ty, op), over: over.clone() }),
         store: Some(Store { target, positions, atomic: None }),
-    }];
-
-    let mut rest = value;
-    let from = lo + turns * parts as i64;
-    map[along] = Some(Affine::index(part + 1, 0));
-    if from < hi && !map_expr(&mut rest, &map) {
-        return None;
-    }
-    let name_of_parts = partial.name.clone();
+    });
     loops.buffers.push(Buffer {
-        name: name_of_parts,
+        name: partial.name.clone(),
         dtype: ty.dtype(),
-        shape,
+        shape: vec![all as u32, parts as u32],
         kind: BufferKind::Temporary,
         note: "parts of a long reduction",
     });
     let nest = &mut loops.nests[at];
-    nest.indices.push(LoopIndex { name: name.clone(), lo: 0, hi: parts as i64 });
+    nest.indices.push(run(parts));
     nest.indices.push(LoopIndex { name, lo: from, hi });
     let old = &mut nest.stages[stage];
     old.value = Expr::new(ExprKind::Load(load), ty);
-    if let Some(fold) = &mut old.fold {
-        let mut over = std::mem::replace(&mut fold.over, vec![part]);
-        if from < hi {
-            over.iter_mut().filter(|index| **index == along).for_each(|index| *index = part + 1);
-            let begun = Expr::new(ExprKind::Stage(stage), ty);
-            let first = std::mem::replace(&mut fold.start, begun);
-            shift(&mut nest.stages[stage + 1..], stage, 1);
-            let first = Stage { value: rest, fold: Some(Fold { op, start: first, over }), store: None };
-            nest.stages.insert(stage, first);
+    let Some(fold) = &mut old.fold else { return None };
+    fold.over = vec![part];
+    if !is_whole {
+        let begun = Expr::new(ExprKind::Stage(stage), ty);
+        let mut first = Fold { op, start: std::mem::replace(&mut fold.start, begun), over };
+        for index in &mut first.over {
+            if *index == along {
+                *index = part + 1;
+            }
         }
+        shift(&mut nest.stages[stage + 1..], stage, 1);
+        nest.stages.insert(stage, Stage { value: rest, fold: Some(first), store: None });
     }
     Some(partial)
 }

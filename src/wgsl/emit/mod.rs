@@ -10,7 +10,7 @@ mod tests;
 
 use crate::driver::limits::{AdapterInfo, DeviceLimits};
 use crate::loops::ir::{BufferIndex, Fold, Loops, Nest};
-use crate::notation::program::{Expr, IndexId, StaticIndex, Ty};
+use crate::notation::program::{Expr, IndexId, StaticIndex};
 use crate::schedule::{Schedule, Target, choose, iterations};
 use crate::steps::Lowering;
 use crate::steps::block::{Reg, ZERO};
@@ -78,25 +78,34 @@ pub fn emit(loops: &Loops, nest: &Nest, limits: &EmitLimits) -> Emitted {
     };
     let Emitter { lowering, texts } = emitter;
     let steps = lowering.block.finish();
-    let used = |op: Op| steps.steps.iter().filter(move |step| step.op == op).map(|step| step.number as usize);
+    let (mut statics, mut loaded, mut by_fours) = (Vec::new(), vec![false; lowering.tensors.len()], false);
+    for step in &steps.steps {
+        let number = step.number as usize;
+        match step.op {
+            Op::Static => statics.push(number),
+            Op::Load => loaded[number] = true,
+            Op::LoadQuad => (loaded[number], by_fours) = (true, true),
+            Op::StoreQuad => by_fours = true,
+            _ => {}
+        }
+    }
+    let mut tensors = Vec::new();
+    for (buffer, is_loaded) in lowering.tensors.iter().zip(loaded) {
+        let access = match nest.stores().find(|store| store.target == *buffer) {
+            None => Access::Read,
+            Some(store) if store.atomic.is_some() => Access::Atomic,
+            Some(_) if is_loaded => Access::ReadWrite,
+            Some(_) => Access::Write,
+        };
+        tensors.push((*buffer, access));
+    }
     let mut text = format!(
         "{globals}@compute @workgroup_size({WORKGROUP})\nfn main(@builtin(workgroup_id) group: vec3<u32>, \
          @builtin(local_invocation_index) lane: u32) {{\n{}}}\n",
         print::print(&steps, &texts)
     );
     math::link(&mut text);
-    let access = |(at, buffer): (usize, &BufferIndex)| {
-        let access = match nest.stores().find(|store| store.target == *buffer) {
-            None => Access::Read,
-            Some(store) if store.atomic.is_some() => Access::Atomic,
-            Some(_) if used(Op::Load).chain(used(Op::LoadQuad)).any(|tensor| tensor == at) => Access::ReadWrite,
-            Some(_) => Access::Write,
-        };
-        (*buffer, access)
-    };
-    let by_fours = used(Op::LoadQuad).chain(used(Op::StoreQuad)).next().is_some();
-    let tensors = lowering.tensors.iter().enumerate().map(access).collect();
-    Emitted { text, tensors, statics: used(Op::Static).collect(), grid, schedule, by_fours }
+    Emitted { text, tensors, statics, grid, schedule, by_fours }
 }
 
 struct Emitter<'a> {
@@ -224,12 +233,7 @@ impl Emitter<'_> {
         let mut places = Vec::with_capacity(nest.stages.len());
         for (at, stage) in nest.stages.iter().enumerate() {
             if stage.fold.is_some() {
-                let ty = match stage.value.ty {
-                    Ty::F32 => "f32",
-                    Ty::I32 => "i32",
-                    Ty::U32 => "u32",
-                    Ty::Bool => "bool",
-                };
+                let ty = stage.value.ty.name();
                 globals.push_str(&format!("var<workgroup> lab_lanes{at}: array<{ty}, {WORKGROUP}>;\n\n"));
             }
             places.push(self.lowering.stage_place(stage));

@@ -14,8 +14,7 @@ use crate::driver::host::threads;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::loops::ir::{Loops, Nest};
-use crate::notation::program::IndexId;
-use crate::notation::program::points as iterations;
+use crate::notation::program::points;
 use crate::steps::Lowering;
 use crate::steps::ops::{Op, accumulation};
 
@@ -49,42 +48,42 @@ impl NestCode {
     pub(super) fn compile(loops: &Loops, nest: &Nest, buffers: &[usize]) -> Result<Self> {
         let mut lowering = Lowering::new(loops, nest);
         lowering.block.open();
+        let mut free = Vec::new();
         for index in &nest.free {
-            lowering.counters[*index] = lowering.block.apart(Op::Counter, *index as u32, &[]);
+            let counter = lowering.block.apart(Op::Counter, *index as u32, &[]);
+            lowering.counters[*index] = counter;
+            free.push((counter as usize, nest.indices[*index].count()));
         }
-        let free = nest.free.iter().map(|index| (lowering.counters[*index] as usize, nest.indices[*index].count()));
-        let free: Vec<(usize, u64)> = free.collect();
+        // The targets come first.
+        let targets = lowering.tensors.len();
         lowering.point();
         lowering.block.close(Op::Head, 0, 0, &[], false);
-        let tensor = |buffer: &usize| {
+        let mut tensors = Vec::new();
+        for buffer in &lowering.tensors {
             let place = buffers.iter().position(|known| known == buffer);
             let place = place.ok_or_else(|| Error::bug(format!("a nest reads buffer {buffer}")))?;
-            Ok((place, loops.buffers[*buffer].dtype))
-        };
-        let tensors = lowering.tensors.iter().map(tensor).collect::<Result<Vec<_>>>()?;
+            tensors.push((place, loops.buffers[*buffer].dtype));
+        }
+        // The longest reduction, the last one of those.
+        let (mut reduced, mut over, mut atomic) = (1, &nest.free, None);
         let is_long = free.last().is_some_and(|(_, extent)| *extent >= LONG_ROW);
-        // The longest reduction.
-        let turns = |over: &[IndexId]| iterations(&nest.indices, over);
-        let folds = nest.stages.iter().filter_map(|stage| stage.fold.as_ref());
-        let longest = folds.map(|fold| &fold.over[..]).max_by_key(|over| turns(over));
-        let along = longest.and_then(<[IndexId]>::last).filter(|_| !is_long).or(nest.free.last());
+        for stage in &nest.stages {
+            if let Some(fold) = &stage.fold {
+                let turns = points(&nest.indices, &fold.over);
+                if turns >= reduced {
+                    reduced = turns;
+                    over = if is_long { over } else { &fold.over };
+                }
+            }
+            if let Some(op) = stage.store.as_ref().and_then(|store| store.atomic) {
+                atomic = Some(accumulation(op, stage.value.ty));
+            }
+        }
+        let along = over.last().or(nest.free.last());
         let is_row = along.is_some() && along == nest.free.last();
-        let targets = nest.stores().map(|store| lowering.tensors.iter().position(|known| *known == store.target));
-        let targets = targets.flatten().max().map_or(0, |last| last + 1);
-        let atomic = nest.stages.iter().find_map(|stage| {
-            let op = stage.store.as_ref()?.atomic?;
-            Some(accumulation(op, stage.value.ty))
-        });
         let code = code(&lowering.block.finish(), along.copied());
-        Ok(Self {
-            code,
-            tensors,
-            free,
-            lanes: if is_row { LANES as u64 } else { 1 },
-            reduced: longest.map_or(1, turns),
-            targets,
-            atomic,
-        })
+        let lanes = if is_row { LANES as u64 } else { 1 };
+        Ok(Self { code, tensors, free, lanes, reduced, targets, atomic })
     }
 
     /// Runs the nest: the new elements of its targets, in the order in which they are to be stored.
