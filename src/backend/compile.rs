@@ -131,11 +131,15 @@ impl<D: Driver> Device<D> {
         match source {
             Source::Kernel(spec) => {
                 check(&spec, self.limits()).map_err(|error| compile_error(error, &spec.name))?;
+                let mut names = Vec::new();
+                for tensor in &spec.tensors {
+                    names.push((tensor.name.clone(), tensor.node.clone()));
+                }
                 Ok(Parts {
                     name: spec.name.clone(),
                     statics: spec.statics.clone(),
                     created: Vec::new(),
-                    names: spec.tensors.iter().map(|tensor| (tensor.name.clone(), tensor.node.clone())).collect(),
+                    names,
                     admits: None,
                     #[cfg(feature = "notation")]
                     virtuals: Virtuals::default(),
@@ -237,9 +241,11 @@ impl<D: Driver> Code<D> {
     #[cfg(feature = "notation")]
     pub fn optimize_ctx(&self) -> D::OptimizeCtx {
         let Virtuals { known, leaves, .. } = self.virtuals();
-        known
-            .with(&leaves.iter().map(|(node, how)| Virtual::new(node.clone(), how.clone(), "")).collect::<Vec<_>>())
-            .into()
+        let mut left = Vec::new();
+        for (node, how) in leaves {
+            left.push(Virtual::new(node.clone(), how.clone(), ""));
+        }
+        known.with(&left).into()
     }
 
     #[cfg(feature = "notation")]

@@ -42,7 +42,10 @@ fn parts_of(spec: &ProgramSpec, known: &OptimizeCtx, mut limits: EmitLimits) -> 
     let program = checked(spec)?;
     let mut nodes = nodes_of(&program, spec);
     let mut loops = lower(&program);
-    let merged: Vec<bool> = program.nodes.iter().map(|node| spec.merged.contains(&node.name)).collect();
+    let mut merged = Vec::new();
+    for node in &program.nodes {
+        merged.push(spec.merged.contains(&node.name));
+    }
     let virtuals = virtuals(&mut loops, &mut nodes, &merged, known)?;
     check_apart(&program, &nodes, &merged)?;
     if !spec.is_plain {
@@ -88,21 +91,26 @@ fn parts_of(spec: &ProgramSpec, known: &OptimizeCtx, mut limits: EmitLimits) -> 
     }
     // Also what is written for no point, and read or listed as an output all the same.
     let (own, others) = nodes.split_at(program.nodes.len());
-    tensors.retain(|node| !spec.given.iter().any(|(_, given)| given == node) && !others.contains(node));
-    let mut names = Vec::new();
-    let mut bounds = Bounds { statics: program.statics, nodes: Vec::new(), bounds: program.static_bounds };
-    for ((of, node), is_kept) in program.nodes.into_iter().zip(own).zip(kept) {
-        // Temporaries have no node that a context could be asked for.
-        if is_kept {
-            names.push((of.name.clone(), node.clone()));
+    let (mut created, mut names) = (Vec::new(), Vec::new());
+    for node in &tensors {
+        if !spec.given.iter().any(|(_, given)| given == node) && !others.contains(node) {
+            created.push(node.clone());
         }
-        bounds.nodes.push(of.name);
+    }
+    let mut bounds = Bounds { statics: program.statics, nodes: Vec::new(), bounds: program.static_bounds };
+    for (index, node) in own.iter().enumerate() {
+        let name = &program.nodes[index].name;
+        // Temporaries have no node that a context could be asked for.
+        if kept[index] {
+            names.push((name.clone(), node.clone()));
+        }
+        bounds.nodes.push(name.clone());
     }
     Ok(Parts {
         name: spec.name.clone(),
         statics: bounds.statics.clone(),
         specs,
-        created: tensors,
+        created,
         names,
         admits: Some(Box::new(bounds)),
         virtuals,

@@ -62,8 +62,11 @@ impl LinkedVirtuals {
             })?;
             uses.push(left.clone());
         }
-        let leaves = code.leaves.iter().map(|(node, how)| Virtual::new(node.clone(), how.clone(), name));
-        Ok(Self { uses, leaves: leaves.collect() })
+        let mut leaves = Vec::new();
+        for (node, how) in &code.leaves {
+            leaves.push(Virtual::new(node.clone(), how.clone(), name));
+        }
+        Ok(Self { uses, leaves })
     }
 
     /// What is known behind the routine.

@@ -77,8 +77,14 @@ impl OptimizeCtx {
         if more.is_empty() {
             return self.clone();
         }
-        let is_kept = |known: &&Virtual| more.iter().all(|new| new.node != known.node);
-        Self { known: Arc::new(self.known.iter().filter(is_kept).chain(more).cloned().collect()) }
+        let mut all = Vec::new();
+        for known in self.known.iter() {
+            if more.iter().all(|new| new.node != known.node) {
+                all.push(known.clone());
+            }
+        }
+        all.extend_from_slice(more);
+        Self { known: Arc::new(all) }
     }
 
     /// The virtual nodes that are known.

@@ -158,7 +158,8 @@ impl Lowering {
         } else if !in_place {
             self.everywhere(format!("{name} start"), sum, whole(*target, value.ty));
         }
-        let all = [&free[..], reduced].concat();
+        let mut all = free.clone();
+        all.extend_from_slice(reduced);
         let store = Store { target: sum, positions: positions.clone(), atomic: Some(*op) };
         self.nest(name.clone(), indices.clone(), all, Stage { value: value.clone(), fold: None, store: Some(store) });
         if in_place {

@@ -77,9 +77,9 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    const SIGNS: [Kind; 38] = {
+    const SIGNS: &[Kind] = {
         use Kind::*;
-        [
+        &[
             Power,
             Star,
             Slash,
@@ -251,15 +251,14 @@ impl<'a> Lexer<'a> {
     /// Takes the longest sign that stands here, if any.
     fn sign(&mut self) -> bool {
         let rest = self.part(self.at, self.text.len());
-        let mut found = (0, Kind::End);
-        for (sign, kind) in SIGNS.split(' ').zip(Kind::SIGNS) {
-            if sign.len() > found.0 && rest.starts_with(sign) {
-                found = (sign.len(), kind);
+        let (mut length, mut found) = (0, None);
+        for (number, sign) in SIGNS.split(' ').enumerate() {
+            if sign.len() > length && rest.starts_with(sign) {
+                (length, found) = (sign.len(), Kind::SIGNS.get(number));
             }
         }
-        let (length, kind) = found;
+        let Some(&kind) = found else { return false };
         match kind {
-            Kind::End => return false,
             Kind::ParenOpen | Kind::BracketOpen => self.brackets += 1,
             _ if kind.is_closing() => self.brackets = self.brackets.saturating_sub(1),
             _ => {}

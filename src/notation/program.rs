@@ -262,21 +262,21 @@ impl Affine {
             if term.is_none() && factor == 0 && at > 0 {
                 break;
             }
-            text.push_str(match (at, factor < 0) {
+            let sign = match (at, factor < 0) {
                 (0, false) => "",
                 (0, true) => "-",
                 (_, false) => " + ",
                 (_, true) => " - ",
-            });
+            };
             let size = factor.unsigned_abs();
-            if term.is_none() || size != 1 {
-                text.push_str(&size.to_string());
-            }
-            if let Some((term, _)) = term {
-                text.push_str(if size == 1 { "" } else { " * " });
-                text.push_str(if matches!(term, Term::Static(_)) { "@" } else { "" });
-                text.push_str(name(*term));
-            }
+            let part = match term {
+                None => format!("{sign}{size}"),
+                Some((term, _)) => {
+                    let (at, name) = (if matches!(term, Term::Static(_)) { "@" } else { "" }, name(*term));
+                    if size == 1 { format!("{sign}{at}{name}") } else { format!("{sign}{size} * {at}{name}") }
+                }
+            };
+            text.push_str(&part);
         }
         text
     }

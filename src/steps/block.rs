@@ -69,8 +69,8 @@ impl Block {
     }
 
     /// How a value is made.
-    pub fn step(&self, reg: Reg) -> Step {
-        self.steps[reg as usize]
+    pub fn step(&self, reg: Reg) -> &Step {
+        &self.steps[reg as usize]
     }
 
     /// A step that is not done, or only later: what loops count by, and variables.
@@ -100,7 +100,7 @@ impl Block {
     pub fn value(&mut self, op: Op, number: u32, args: &[Reg]) -> Reg {
         let depth = args.iter().map(|arg| self.depth_of(*arg)).max().unwrap_or(0);
         let reg = self.apart(op, number, args);
-        let step = self.step(reg);
+        let step = *self.step(reg);
         let scope = &mut self.scopes[depth];
         if let Some(known) = scope.known.get(&step) {
             let known = *known;

@@ -127,36 +127,37 @@ ops! {
 }
 
 /// What an operator does to operands of a type. Those that are not here are made of others.
-pub(super) const fn binary(op: BinaryOp, ty: Ty) -> Op {
-    // On f32, i32, u32 and bool.
-    let row = match op {
-        BinaryOp::Add => [Op::AddF, Op::Add, Op::Add, Op::Either],
-        BinaryOp::Sub => [Op::SubF, Op::Sub, Op::Sub, Op::Xor],
-        BinaryOp::Mul => [Op::MulF, Op::Mul, Op::Mul, Op::Both],
-        BinaryOp::Div => [Op::DivF, Op::DivI, Op::DivU, Op::Either],
-        BinaryOp::Rem => [Op::RemF, Op::RemI, Op::RemU, Op::Either],
-        BinaryOp::Pow => [Op::PowF, Op::PowI, Op::PowU, Op::Either],
-        BinaryOp::Lt | BinaryOp::Gt => [Op::LtF, Op::LtI, Op::LtU, Op::LtU],
-        BinaryOp::Le | BinaryOp::Ge => [Op::LeF, Op::LeI, Op::LeU, Op::LeU],
-        BinaryOp::Eq | BinaryOp::Ne => [Op::EqF, Op::Eq, Op::Eq, Op::Eq],
-        BinaryOp::BitAnd => [Op::And; 4],
-        BinaryOp::BitXor => [Op::Xor; 4],
-        BinaryOp::BitOr => [Op::Or; 4],
-        BinaryOp::Shl => [Op::Shl; 4],
-        BinaryOp::Shr => [Op::ShrI, Op::ShrI, Op::ShrU, Op::ShrU],
-        BinaryOp::And => [Op::Both; 4],
-        BinaryOp::Or => [Op::Either; 4],
-    };
-    row[ty as usize]
+pub(super) fn binary(op: BinaryOp, ty: Ty) -> Op {
+    use Op::*;
+    // On f32, i32, u32 and bool, in the order of the operators.
+    static ALL: [[Op; 4]; BinaryOp::ALL.len()] = [
+        [PowF, PowI, PowU, Either],
+        [MulF, Mul, Mul, Both],
+        [DivF, DivI, DivU, Either],
+        [RemF, RemI, RemU, Either],
+        [AddF, Add, Add, Either],
+        [SubF, Sub, Sub, Xor],
+        [Shl; 4],
+        [ShrI, ShrI, ShrU, ShrU],
+        [And; 4],
+        [Xor; 4],
+        [Or; 4],
+        [LtF, LtI, LtU, LtU],
+        [LeF, LeI, LeU, LeU],
+        [LtF, LtI, LtU, LtU],
+        [LeF, LeI, LeU, LeU],
+        [EqF, Eq, Eq, Eq],
+        [EqF, Eq, Eq, Eq],
+        [Both; 4],
+        [Either; 4],
+    ];
+    ALL[op as usize][ty as usize]
 }
 
 /// `a op b` of an accumulation.
-pub(crate) const fn accumulation(op: Accumulate, ty: Ty) -> Op {
-    let row = match op {
-        Accumulate::Add => [Op::AddF, Op::Add, Op::Add, Op::Either],
-        Accumulate::Mul => [Op::MulF, Op::Mul, Op::Mul, Op::Both],
-        Accumulate::Max => [Op::MaxF, Op::MaxI, Op::MaxU, Op::Either],
-        Accumulate::Min => [Op::MinF, Op::MinI, Op::MinU, Op::Both],
-    };
-    row[ty as usize]
+pub(crate) fn accumulation(op: Accumulate, ty: Ty) -> Op {
+    use Op::*;
+    static ALL: [[Op; 4]; 4] =
+        [[AddF, Add, Add, Either], [MulF, Mul, Mul, Both], [MaxF, MaxI, MaxU, Either], [MinF, MinI, MinU, Both]];
+    ALL[op as usize][ty as usize]
 }

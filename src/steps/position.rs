@@ -114,7 +114,7 @@ impl Lowering<'_> {
 
     /// Adds a value, or what it is the sum of.
     pub(super) fn add(&self, sum: &mut Sum, value: Reg, factor: u32) {
-        let Step { op, number, args: [a, b, ..] } = self.block.step(value);
+        let Step { op, number, args: [a, b, ..] } = *self.block.step(value);
         let other = self.block.step(b);
         match op {
             Op::Word => sum.constant = sum.constant.wrapping_add(number.wrapping_mul(factor)),

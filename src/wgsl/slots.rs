@@ -82,11 +82,6 @@ impl Slots {
         self.table.offsets.len()
     }
 
-    /// The tensors' locations, in order.
-    pub(crate) fn locs(&self) -> impl Iterator<Item = BufferLoc> {
-        self.table.iter().map(|(pool, offset)| BufferLoc { pool_id: self.pools[pool], offset })
-    }
-
     /// Where a tensor is.
     pub(crate) fn loc(&self, tensor: usize) -> BufferLoc {
         let pool_id = self.pools[self.table.pool_of_tensor[tensor] as usize];
@@ -143,7 +138,6 @@ mod tests {
         assert_eq!(slots.pools, [PoolId(7), PoolId(3)]);
         let wanted: Vec<_> =
             places.iter().map(|&(_, pool, offset)| BufferLoc { pool_id: PoolId(pool), offset }).collect();
-        assert_eq!(slots.locs().collect::<Vec<_>>(), wanted);
         assert_eq!((0..slots.len()).map(|tensor| slots.loc(tensor)).collect::<Vec<_>>(), wanted);
         assert_eq!((slots.first_written(0), slots.first_written(1)), (Some(2), Some(3)));
         assert_eq!(slots.first_node(&spec, 1).label(), "n1");

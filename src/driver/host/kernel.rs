@@ -78,13 +78,11 @@ impl HostLinked {
     #[cfg(feature = "notation")]
     pub(super) fn run_nest(&self, pools: &mut Pools, statics: &[i32]) -> Result<bool> {
         let Body::Nest(code) = &self.kernel.body else { return Ok(false) };
-        let values = {
-            let tensors = self.kernel.spec.tensors.iter().zip(self.slots.locs());
-            let memory: Result<Vec<&[u8]>> = tensors
-                .map(|(tensor, loc)| pools.range(loc, tensor.node.size_bytes()).map_err(|e| e.context(&tensor.node)))
-                .collect();
-            code.values(&memory?, statics)
-        };
+        let mut memory = Vec::new();
+        for at in 0..self.slots.len() {
+            memory.push(self.bytes(pools, at)?);
+        }
+        let values = code.values(&memory, statics);
         for (tensor, place) in code.targets().enumerate() {
             let node = &self.kernel.spec.tensors[place].node;
             code.store(tensor, &values, pools.range_mut(self.slots.loc(place), node.size_bytes())?);
@@ -95,11 +93,16 @@ impl HostLinked {
     /// Copies of the tensors, for the twin to work on.
     pub(super) fn copies(&self, pools: &Pools) -> Result<Copies> {
         let mut memory = Copies { before: Vec::with_capacity(self.slots.len()), written: Vec::new() };
-        for (tensor, loc) in self.kernel.spec.tensors.iter().zip(self.slots.locs()) {
-            let bytes = pools.range(loc, tensor.node.size_bytes()).map_err(|error| error.context(&tensor.node))?;
-            memory.before.push(bytes.to_vec());
+        for at in 0..self.slots.len() {
+            memory.before.push(self.bytes(pools, at)?.to_vec());
         }
         Ok(memory)
+    }
+
+    /// The bytes of a tensor.
+    fn bytes<'p>(&self, pools: &'p Pools, tensor: usize) -> Result<&'p [u8]> {
+        let node = &self.kernel.spec.tensors[tensor].node;
+        pools.range(self.slots.loc(tensor), node.size_bytes()).map_err(|error| error.context(node))
     }
 
     /// Runs the twin on them. No lock is held: the twin may look at its own device.

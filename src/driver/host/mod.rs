@@ -288,9 +288,10 @@ impl Driver for Host {
 
     fn stage(runner: &Arc<HostRunner>, ranges: &[(BufferLoc, u64)]) -> Result<Self::Staged> {
         let mut state = runner.begin()?;
-        let parts: Result<Vec<_>> =
-            ranges.iter().map(|&(loc, len)| state.pools.range(loc, len).map(<[u8]>::to_vec)).collect();
-        let parts = parts?;
+        let mut parts = Vec::new();
+        for &(loc, len) in ranges {
+            parts.push(state.pools.range(loc, len)?.to_vec());
+        }
         state.stats.readbacks += parts.len() as u64;
         state.seq += 1;
         Ok(ready(Ok(HostReadback { parts })))

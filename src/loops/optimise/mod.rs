@@ -31,13 +31,18 @@ const MOST_DEPTH: u32 = 200;
 
 /// The same program in fewer nests.
 pub fn optimise(loops: &mut Loops) {
-    loops.nests.retain(has_points);
+    keep(loops, has_points);
     let made = versions::split(loops);
     inline::inline(loops, false);
     merge::merge(loops);
     loops.nests.iter_mut().for_each(split::hoist);
     drop_unread(loops);
     versions::restore(loops, &made);
+}
+
+/// Leaves the other nests out.
+fn keep(loops: &mut Loops, is_kept: fn(&Nest) -> bool) {
+    loops.nests.retain(is_kept);
 }
 
 /// Whether a nest does anything.
@@ -50,23 +55,23 @@ fn drop_unread(loops: &mut Loops) {
     let mut is_changed = true;
     while is_changed {
         is_changed = false;
-        for at in 0..loops.nests.len() {
-            for number in 0..loops.nests[at].stages.len() {
-                let Some(store) = &loops.nests[at].stages[number].store else { continue };
-                let is_needed = loops.buffers[store.target].kind != BufferKind::Temporary
-                    || loops.nests.iter().any(|nest| nest.reads(store.target));
-                if !is_needed {
-                    loops.nests[at].stages[number].store = None;
+        let mut needed = Vec::new();
+        for (at, buffer) in loops.buffers.iter().enumerate() {
+            needed.push(buffer.kind != BufferKind::Temporary || loops.nests.iter().any(|nest| nest.reads(at)));
+        }
+        for nest in &mut loops.nests {
+            for stage in &mut nest.stages {
+                if stage.store.as_ref().is_some_and(|store| !needed[store.target]) {
+                    stage.store = None;
                     is_changed = true;
                 }
             }
             // Stages behind the last store are of no use; those before it may be.
-            let stages = &mut loops.nests[at].stages;
-            while stages.last().is_some_and(|stage| stage.store.is_none()) {
-                stages.pop();
+            while nest.stages.last().is_some_and(|stage| stage.store.is_none()) {
+                nest.stages.pop();
             }
         }
-        loops.nests.retain(|nest| !nest.stages.is_empty());
+        keep(loops, |nest| !nest.stages.is_empty());
     }
 }
 

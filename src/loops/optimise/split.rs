@@ -29,7 +29,9 @@ pub fn hoist(nest: &mut Nest) {
         }
         let count = made.len();
         shift(&mut nest.stages[at + 1..], at, count);
-        nest.stages.splice(at..at, made);
+        for (place, stage) in made.into_iter().enumerate() {
+            nest.stages.insert(at + place, stage);
+        }
         at += count + 1;
     }
 }

@@ -84,7 +84,7 @@ impl Parser<'_> {
 
     /// Puts the operator that stands here on the stack.
     fn wait(&mut self, level: u8) {
-        let Token { kind, span, .. } = self.token();
+        let Token { kind, span, .. } = *self.token();
         self.pending.push(Pending { kind, level, start: span.start });
         self.at += 1;
     }
@@ -137,7 +137,7 @@ impl Parser<'_> {
     }
 
     fn primary(&mut self) -> Parsed<Box<Expr>> {
-        let Token { kind, span, value, .. } = self.token();
+        let Token { kind, span, value, .. } = *self.token();
         let kind = match kind {
             Kind::Int => ExprKind::Int(value as u32),
             Kind::Float => ExprKind::Float(value),
@@ -172,7 +172,7 @@ impl Parser<'_> {
 
     /// What starts with a name or the word of a function.
     fn word_expression(&mut self) -> Parsed<Box<Expr>> {
-        let Token { kind, which, span, .. } = self.token();
+        let Token { kind, which, span, .. } = *self.token();
         let which = usize::from(which);
         self.at += 1;
         let expr = match kind {
@@ -313,7 +313,7 @@ pad1\t; the second is the value outside the tensor";
 ,_] ,_)\t; leave out the comma before it
 +\t; there is no unary plus: leave it out
 [\t; there are no lists: brackets stand behind a name";
-        let Token { kind, span, .. } = self.token();
+        let Token { kind, span, .. } = *self.token();
         let before = self.text_of(self.token_at(self.at.wrapping_sub(1)).span);
         let found = self.text_of(span);
         let remedy = match kind {
@@ -338,7 +338,7 @@ and\t; write `&&`
 or\t; write `||`
 if\t; write `c ? a : b`
 is\t; write `==`";
-        let Token { kind, span, .. } = self.token();
+        let Token { kind, span, .. } = *self.token();
         let starts_operand = !kind.is_sign() && !matches!(kind, Kind::LineEnd | Kind::End);
         let otherwise = if starts_operand || kind == Kind::ParenOpen { "; multiply with `*`" } else { "" };
         text_for(REMEDIES, self.text_of(span)).unwrap_or(otherwise)

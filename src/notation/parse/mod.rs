@@ -108,7 +108,7 @@ impl<'a> Parser<'a> {
     }
 
     fn declaration(&mut self, name: Span) -> Parsed<Item> {
-        let Token { kind, which, .. } = self.token();
+        let Token { kind, which, .. } = *self.token();
         let (Kind::DType, Some(&dtype)) = (kind, DType::ALL.get(usize::from(which))) else {
             let remedy = if kind == Kind::Equal {
                 "; assign with `=` alone"
@@ -118,17 +118,18 @@ impl<'a> Parser<'a> {
             return Err(self.expected(format_args!("a dtype{remedy}")));
         };
         self.at += 1;
-        let (mut extents, mut rank) = ([0; MAX_RANK], 0);
+        let mut extents = Vec::new();
         let open = self.token().span.start;
         if self.eat(Kind::BracketOpen) && !self.eat(Kind::BracketClose) {
             loop {
-                let extent = self.token();
-                if extent.kind != Kind::Int {
+                let Token { kind, span, value, .. } = *self.token();
+                if kind != Kind::Int {
                     return Err(self.expected(format_args!("an extent, an integer of at most 4294967295")));
                 }
-                let Some(place) = extents.get_mut(rank) else { return Err(self.rank_error(extent.span.start)) };
-                *place = extent.value as u32;
-                rank += 1;
+                if extents.len() == MAX_RANK {
+                    return Err(self.rank_error(span.start));
+                }
+                extents.push(value as u32);
                 self.at += 1;
                 if !self.eat(Kind::Comma) {
                     break;
@@ -137,7 +138,6 @@ impl<'a> Parser<'a> {
             self.close(open, Kind::BracketClose)?;
         }
         let (name, span) = (self.name_at(name), self.since(name.start));
-        let extents = extents.iter().take(rank).copied().collect();
         Ok(Item::Declaration(Declaration { name, dtype, extents, span }))
     }
 
@@ -172,7 +172,7 @@ impl<'a> Parser<'a> {
 
     fn bound(&mut self) -> Parsed<i64> {
         let is_negative = self.eat(Kind::Minus);
-        let Token { kind: Kind::Int, value, .. } = self.token() else {
+        let Token { kind: Kind::Int, value, .. } = *self.token() else {
             return Err(
                 self.expected(format_args!("an integer; the ends of a range are integer literals, as in `-1:9`"))
             );
@@ -183,7 +183,7 @@ impl<'a> Parser<'a> {
 
     /// Takes a name that is not reserved.
     fn name(&mut self, expected: &str) -> Parsed<()> {
-        let Token { kind, span, .. } = self.token();
+        let Token { kind, span, .. } = *self.token();
         let text = self.text_of(span);
         match kind {
             Kind::Free => {
@@ -216,12 +216,13 @@ impl<'a> Parser<'a> {
         self.fail(ninth, format_args!("found a ninth axis; nodes have at most 8: flatten some of them"))
     }
 
-    fn token(&self) -> Token {
+    fn token(&self) -> &Token {
         self.token_at(self.at)
     }
 
-    fn token_at(&self, at: usize) -> Token {
-        self.tokens.get(at).copied().unwrap_or_default()
+    fn token_at(&self, at: usize) -> &Token {
+        const END: Token = Token { kind: Kind::End, which: 0, span: Span { start: 0, end: 0 }, value: 0.0 };
+        self.tokens.get(at).unwrap_or(&END)
     }
 
     fn peek(&self) -> Kind {
@@ -255,7 +256,7 @@ impl<'a> Parser<'a> {
         }
         let Diagnostic { line, column, .. } = Diagnostic::at(self.text, open as usize, "");
         let sign = if close == Kind::ParenClose { ')' } else { ']' };
-        let token = self.token();
+        let token = *self.token();
         let between = Span { start: self.since(open).end, end: token.span.start };
         let is_behind = self.text_of(between).contains('\n');
         let remedy = match token.kind {
@@ -282,7 +283,7 @@ impl<'a> Parser<'a> {
 
     /// What stands here, in words.
     fn found(&self) -> String {
-        let Token { kind, span, .. } = self.token();
+        let Token { kind, span, .. } = *self.token();
         match kind {
             Kind::LineEnd => "the end of the line".to_owned(),
             Kind::End => "the end of the program".to_owned(),

@@ -44,12 +44,12 @@ pub(super) fn print(steps: &Steps, texts: &[Text]) -> String {
     printer.out
 }
 
-impl Printer<'_> {
-    fn step(&self, reg: Reg) -> Step {
-        self.steps.steps[reg as usize]
+impl<'a> Printer<'a> {
+    fn step(&self, reg: Reg) -> &'a Step {
+        &self.steps.steps[reg as usize]
     }
 
-    fn line(&mut self, reg: Reg, step: Step) {
+    fn line(&mut self, reg: Reg, step: &Step) {
         if step.op.is_constant() || step.op == Op::Load || step.op >= Op::Static {
             self.fill("let $4 = ", reg, step);
             if step.op.is_constant() {
@@ -72,7 +72,7 @@ impl Printer<'_> {
 
     /// Appends a pattern: `$0` to `$3` are the operands, `$4` is the step's own name, `#` its number, `@` its text, and `&`
     /// a call of its function.
-    fn fill(&mut self, pattern: &str, reg: Reg, step: Step) {
+    fn fill(&mut self, pattern: &str, reg: Reg, step: &Step) {
         let mut is_operand = false;
         for byte in pattern.bytes() {
             match byte {
@@ -89,9 +89,9 @@ impl Printer<'_> {
         }
     }
 
-    fn text(&mut self, step: Step) {
+    fn text(&mut self, step: &Step) {
         let (text, number) = self.texts[step.number as usize];
-        self.fill(text, ZERO, Step { number, ..step });
+        self.fill(text, ZERO, &Step { number, ..*step });
     }
 
     fn number(&mut self, number: u32) {
@@ -121,7 +121,7 @@ impl Printer<'_> {
         }
     }
 
-    fn literal(&mut self, step: Step) {
+    fn literal(&mut self, step: &Step) {
         let bits = step.number;
         match step.op {
             Op::Float if scaled(bits).is_some() => self.decimal(scaled(bits).unwrap_or_default()),
@@ -165,7 +165,7 @@ impl Printer<'_> {
         self.out.push(if is_negative { ')' } else { 'f' });
     }
 
-    fn call(&mut self, step: Step) {
+    fn call(&mut self, step: &Step) {
         let Some(function) = Function::ALL.get(step.number as usize) else { return };
         match function {
             Function::Rsqrt => self.out.push_str("inverseSqrt"),

@@ -16,8 +16,7 @@ pub(super) enum What {
     Each,
     /// An even value in each lane.
     Spread,
-    /// Loads in the first lane alone, from an even offset on, from an offset per lane.
-    LoadFirst,
+    /// Loads from an even offset on, from an offset per lane.
     Load,
     Gather,
     Move,
@@ -68,22 +67,20 @@ struct Coder<'a> {
 /// The instructions for steps whose lanes run along an index.
 pub(super) fn code(steps: &Steps, along: Option<IndexId>) -> Code {
     let count = steps.steps.len();
-    let same = (0..count as Reg).collect();
-    let mut coder = Coder { steps, same, is_needed: vec![false; count], code: Code::default() };
+    let mut coder = Coder { steps, same: Vec::new(), is_needed: vec![false; count], code: Code::default() };
     for (reg, step) in steps.steps.iter().enumerate() {
         let stride = coder.stride(step, along);
         coder.code.strides.push(stride);
         coder.code.firsts.push(if step.op.is_constant() { step.number } else { 0 });
         let is_copy = matches!(step.op, Op::AsF | Op::AsI | Op::AsU);
         let is_each = step.op >= Op::AddF || step.op < Op::Open && !step.op.is_constant();
-        if stride.is_some() || !is_each {
-            continue;
-        }
-        for arg in step.args {
-            coder.is_needed[arg as usize] = true;
-        }
-        if is_copy {
-            coder.same[reg] = coder.same[step.args[0] as usize];
+        let is_done_in_each = stride.is_none() && is_each;
+        let of = step.args[0] as usize;
+        coder.same.push(if is_done_in_each && is_copy { coder.same[of] } else { reg as Reg });
+        if is_done_in_each {
+            for arg in step.args {
+                coder.is_needed[arg as usize] = true;
+            }
         }
     }
     for (position, reg) in steps.order.iter().enumerate() {
@@ -92,9 +89,9 @@ pub(super) fn code(steps: &Steps, along: Option<IndexId>) -> Code {
     coder.code
 }
 
-impl Coder<'_> {
-    fn step(&self, reg: Reg) -> Step {
-        self.steps.steps[reg as usize]
+impl<'a> Coder<'a> {
+    fn step(&self, reg: Reg) -> &'a Step {
+        &self.steps.steps[reg as usize]
     }
 
     fn stride_of(&self, reg: Reg) -> Option<u32> {
@@ -115,7 +112,7 @@ impl Coder<'_> {
         }
     }
 
-    fn push(&mut self, what: What, step: Step, to: Reg) {
+    fn push(&mut self, what: What, step: &Step, to: Reg) {
         let args = step.args.map(|arg| self.same[arg as usize]);
         self.code.instructions.push(Instruction { what, op: step.op, number: step.number, to, args });
     }
@@ -124,12 +121,12 @@ impl Coder<'_> {
     fn spread(&mut self, reg: Reg) {
         if self.is_needed[reg as usize] && self.stride_of(reg).is_some() {
             let step = Step { op: Op::Word, number: 0, args: [reg, ZERO, ZERO, ZERO] };
-            self.push(What::Spread, step, reg);
+            self.push(What::Spread, &step, reg);
         }
     }
 
     fn write(&mut self, position: usize, reg: Reg) {
-        let mut step = self.step(reg);
+        let mut step = *self.step(reg);
         let [a, b, ..] = step.args;
         let is_even = self.stride_of(reg).is_some();
         let is_even_at = self.stride_of(a).is_some();
@@ -148,7 +145,7 @@ impl Coder<'_> {
                 if self.stride_of(a) == Some(1) {
                     self.enter(position);
                 }
-                self.push(What::Open, step, reg);
+                self.push(What::Open, &step, reg);
                 self.spread(a);
             }
             Op::Close => {
@@ -161,26 +158,26 @@ impl Coder<'_> {
                 self.code.instructions.push(Instruction { what: What::Close, op, number, to: reg, args });
                 if self.stride_of(a) == Some(1) {
                     let (variable, op) = self.accumulation(position);
-                    self.push(What::Fold, Step { op, ..step }, variable);
+                    self.push(What::Fold, &Step { op, ..step }, variable);
                 }
             }
-            Op::Var => self.push(What::Move, step, reg),
+            Op::Var => self.push(What::Move, &step, reg),
             Op::Assign => {
                 step.args[0] = b;
-                self.push(What::Move, step, a);
+                self.push(What::Move, &step, a);
             }
             Op::Load => {
                 let what = match (is_even, is_even_at) {
-                    (true, _) => What::LoadFirst,
+                    (true, _) => What::First,
                     (_, true) => What::Load,
                     _ => What::Gather,
                 };
-                self.push(what, step, reg);
+                self.push(what, &step, reg);
             }
             Op::AsF | Op::AsI | Op::AsU if !is_even => {}
             op if op.is_constant() => {}
-            op if op < Op::Static => self.push(if is_even_at { What::Store } else { What::Scatter }, step, reg),
-            _ => self.push(if is_even { What::First } else { What::Each }, step, reg),
+            op if op < Op::Static => self.push(if is_even_at { What::Store } else { What::Scatter }, &step, reg),
+            _ => self.push(if is_even { What::First } else { What::Each }, &step, reg),
         }
         self.spread(reg);
     }
@@ -210,7 +207,7 @@ impl Coder<'_> {
                 is_filled[arg as usize] = true;
                 let what = if arg == variable { What::Neutral } else { What::Fill };
                 let step = Step { op, number: neutral(op), args: [ZERO; 4] };
-                self.push(what, step, self.same[arg as usize]);
+                self.push(what, &step, self.same[arg as usize]);
             }
         }
     }

@@ -69,13 +69,13 @@ impl<'a> Machine<'a> {
                 let [x, y, z, w] = args.map(|arg| self.firsts[arg as usize]);
                 self.firsts[to as usize] = match op {
                     Op::Static => self.statics[number as usize] as u32,
+                    Op::Load => {
+                        let (bytes, dtype) = self.tensors[number as usize];
+                        memory::read(dtype, bytes, x)
+                    }
                     Op::Call => Function::ALL.get(number as usize).map_or(0, |function| call(*function, x, y, z, w)),
                     _ => one(op, x, y, z),
                 };
-            }
-            What::LoadFirst => {
-                let (bytes, dtype) = self.tensors[number as usize];
-                self.firsts[to as usize] = memory::read(dtype, bytes, first);
             }
             What::Store | What::Scatter => {
                 for lane in 0..count {
@@ -86,12 +86,7 @@ impl<'a> Machine<'a> {
                     }
                 }
             }
-            What::Move => {
-                let to = to as usize;
-                let (low, high) = self.lanes.split_at_mut(a.max(to));
-                let (from, to) = if a < to { (&low[a], &mut high[0]) } else { (&high[0], &mut low[to]) };
-                to[..count].copy_from_slice(&from[..count]);
-            }
+            What::Move => self.lanes.copy_within(a..a + 1, to as usize),
             _ => {
                 let (before, out) = self.lanes.split_at_mut(to as usize);
                 let Some(out) = out.first_mut() else { return at };

@@ -21,7 +21,7 @@ pub(super) fn apply(op: Op, a: u32, b: u32, c: u32) -> u32 {
         Op::SubF => (f(a) - f(b)).to_bits(),
         Op::MulF => (f(a) * f(b)).to_bits(),
         Op::DivF => (f(a) / f(b)).to_bits(),
-        Op::RemF => (f(a) % f(b)).to_bits(),
+        Op::RemF => remainder(f(a), f(b)).to_bits(),
         Op::PowF => power(f(a), f(b)).to_bits(),
         Op::MinF => f(a).min(f(b)).to_bits(),
         Op::MaxF => f(a).max(f(b)).to_bits(),
@@ -85,6 +85,33 @@ pub(super) fn apply(op: Op, a: u32, b: u32, c: u32) -> u32 {
 /// `base ** exponent` of floats. Squares are exact products.
 fn power(base: f32, exponent: f32) -> f32 {
     if exponent == 2.0 { base * base } else { functions::pow(base, exponent) }
+}
+
+/// What a truncated division leaves, exactly: by integers, since the library's is large.
+fn remainder(x: f32, y: f32) -> f32 {
+    const INFINITY: u32 = 0x7f80_0000;
+    let (a, b) = (x.to_bits() & 0x7fff_ffff, y.to_bits() & 0x7fff_ffff);
+    if a >= INFINITY || b > INFINITY || b == 0 {
+        return f32::NAN;
+    }
+    if a < b {
+        return x;
+    }
+    // Each is an integer of 24 bits times a power of two.
+    let parts = |bits: u32| {
+        let exponent = (bits >> 23).max(1);
+        (u64::from(bits - ((exponent - 1) << 23)), exponent)
+    };
+    let ((whole, high), (divisor, low)) = (parts(a), parts(b));
+    let mut rest = whole % divisor;
+    let mut left = high - low;
+    while left > 0 {
+        let step = left.min(40);
+        rest = (rest << step) % divisor;
+        left -= step;
+    }
+    let scale = f64::from_bits(u64::from(low + 1023 - 150) << 52);
+    ((rest as f64 * scale) as f32).copysign(x)
 }
 
 /// A function of floats, or of random numbers.
@@ -254,6 +281,19 @@ mod tests {
         assert_eq!(on(Op::PowI, 3, 4), 81);
         assert_eq!((on(Op::PowUI, -1, -1), on(Op::PowUI, 1, -1)), (0, 1));
         assert_eq!(on(Op::MulHigh, -1, -1), -2);
+    }
+
+    #[test]
+    fn remainders_are_exact() {
+        let specials = [0.0, 1.0, 0.1, 3.0, f32::MAX, f32::MIN_POSITIVE, 1e-45, f32::INFINITY, f32::NAN, 1.5e-40];
+        let numbers = (0..400u32).map(|step| f32::from_bits(step.wrapping_mul(2_654_435_761)));
+        let all: Vec<f32> = numbers.chain(specials).flat_map(|value| [value, -value]).collect();
+        for &a in &all {
+            for &b in &all {
+                let (got, want) = (remainder(a, b), a % b);
+                assert!(got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan(), "{a} % {b}: {got}, {want}");
+            }
+        }
     }
 
     #[test]
