@@ -1,13 +1,17 @@
 //! Random programs three ways: what they mean, and what two drivers do. What fails is cut down.
+//!
+//! Nearly all of the time goes to shader compilers, so each program goes to the GPU twice: as a user would have it, and in
+//! another way that its seed draws.
 
 use std::fmt;
 
 use wgslab::notation::ast::{Ast, Expr, ExprKind, Item};
 use wgslab::notation::parse;
 use wgslab::notation::program::{Origin, Program, Ty};
-use wgslab::{Context, Device, Driver, Forced, MemoryMode, ProgramSpec, TensorNode};
+use wgslab::{Code, Context, Device, Driver, Forced, MemoryMode, ProgramSpec, TensorNode};
 
 use super::grow::{Grown, grow};
+use super::model::Random;
 use super::naive::{State, Val, decode, run, zeros};
 
 /// How much was compared.
@@ -21,26 +25,113 @@ pub struct Count {
     pub unknown: u64,
     /// Elements that must be exact.
     pub exact: u64,
+    /// What ran on the GPU, for each of the ways.
+    pub ways: [Ran; WAYS.len()],
 }
+
+/// What ran in one way.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ran {
+    pub programs: u64,
+    /// Kernels by who computes a point: an invocation, one of a tile, a workgroup.
+    pub kernels: [u64; 3],
+}
+
+/// Programs after which every way must have been gone, and every schedule met.
+const MANY: u64 = 500;
 
 impl Count {
     /// # Errors
-    /// If too little was compared to prove anything.
+    /// If too little was compared to prove anything, or some way was not gone.
     pub fn check(&self) -> Result<(), String> {
         let is_enough = self.refused * 3 <= self.statements + self.refused && self.unknown * 3 <= self.elements;
-        if is_enough { Ok(()) } else { Err(format!("too little was compared: {self}")) }
+        let is_met = |(way, ran): (&OnGpu, &Ran)| match way.schedule {
+            None => ran.programs > 0,
+            Some(Forced::PerPoint) => ran.kernels[0] > 0,
+            Some(Forced::Tiled) => ran.kernels[1] > 0,
+            Some(Forced::PerWorkgroup) => ran.kernels[2] > 0,
+        };
+        let all = [0, 1, 2].into_iter().all(|who| self.ways.iter().any(|ran| ran.kernels[who] > 0));
+        let are_met = all && WAYS.iter().zip(&self.ways).all(is_met);
+        if is_enough && (are_met || self.programs < MANY) {
+            Ok(())
+        } else {
+            Err(format!("too little was compared: {self}\n{}", self.table()))
+        }
+    }
+
+    /// How often each way was gone.
+    pub fn table(&self) -> String {
+        let mut text =
+            format!("{:22}{:>10}{:>12}{:>10}{:>12}", "on the gpu", "programs", "per point", "tiled", "workgroups");
+        for (way, Ran { programs, kernels: [point, tiled, workgroup] }) in WAYS.iter().zip(self.ways) {
+            text.push_str(&format!("\n{:22}{programs:>10}{point:>12}{tiled:>10}{workgroup:>12}", way.name));
+        }
+        text
     }
 }
 
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { programs, statements, refused, elements, unknown, exact } = self;
+        let Self { programs, statements, refused, elements, unknown, exact, .. } = self;
         write!(
             f,
             "{programs} programs of {statements} statements ({refused} refused), {elements} elements compared on each \
              driver: {exact} exactly, {unknown} undefined"
         )
     }
+}
+
+/// What programs run on.
+#[derive(Debug)]
+pub struct Devices<A: Driver, B: Driver> {
+    pub host: Device<A>,
+    pub gpu: Device<B>,
+    /// A GPU whose slabs are small, and in heaps of their own.
+    pub apart: Device<B>,
+}
+
+/// A slab of [`Devices::apart`], and a heap. Every tensor fits.
+pub const APART_BYTES: u64 = 16 << 10;
+
+/// A way that a program goes on the GPU.
+struct OnGpu {
+    name: &'static str,
+    is_plain: bool,
+    is_apart: bool,
+    schedule: Option<Forced>,
+    /// How often it is drawn.
+    weight: u64,
+}
+
+/// As a user would have it, always; of the others one, drawn.
+const WAYS: [OnGpu; 6] = {
+    const fn way(name: &'static str, weight: u64) -> OnGpu {
+        OnGpu { name, is_plain: false, is_apart: false, schedule: None, weight }
+    }
+    [
+        way("as it is", 0),
+        OnGpu { is_plain: true, ..way("plain", 3) },
+        OnGpu { schedule: Some(Forced::Tiled), ..way("forced tiled", 3) },
+        OnGpu { schedule: Some(Forced::PerWorkgroup), ..way("forced per workgroup", 3) },
+        // Most kernels are so anyway.
+        OnGpu { schedule: Some(Forced::PerPoint), ..way("forced per point", 1) },
+        OnGpu { is_apart: true, ..way("many heaps", 2) },
+    ]
+};
+
+/// The other way of a seed.
+fn drawn(seed: u64) -> usize {
+    let all = WAYS.iter().map(|way| way.weight).sum();
+    let mut roll = Random::new(!seed).below(all);
+    WAYS.iter()
+        .position(|way| {
+            roll < way.weight || {
+                roll -= way.weight;
+                false
+            }
+        })
+        .unwrap_or(0)
 }
 
 /// The nodes that are in the context after the runs, by name.
@@ -53,11 +144,8 @@ struct Way<'d, D: Driver> {
     schedule: Option<Forced>,
 }
 
-/// The ways that a program goes in turn.
-const SCHEDULES: [(&str, Forced); 3] =
-    [("gpu, tiled", Forced::Tiled), ("gpu, per workgroup", Forced::PerWorkgroup), ("gpu, per point", Forced::PerPoint)];
-
-async fn drive<D: Driver>(way: &Way<'_, D>, grown: &Grown, program: &Program) -> Result<Contents, String> {
+/// What a program leaves, and what it was compiled to.
+async fn drive<D: Driver>(way: &Way<'_, D>, grown: &Grown, program: &Program) -> Result<(Contents, Code<D>), String> {
     let device = way.device;
     let mut spec = ProgramSpec::new("fuzz", grown.text.clone()).outputs(grown.outputs.clone());
     (spec.is_plain, spec.schedule) = (way.is_plain, way.schedule);
@@ -92,7 +180,7 @@ async fn drive<D: Driver>(way: &Way<'_, D>, grown: &Grown, program: &Program) ->
     }
     let tensors: Vec<&TensorNode> = read.iter().map(|(_, tensor)| tensor).collect();
     let bytes = routine.context().to_host_many(&tensors).await.map_err(text)?;
-    Ok(read.iter().map(|(name, _)| name.clone()).zip(bytes).collect())
+    Ok((read.iter().map(|(name, _)| name.clone()).zip(bytes).collect(), code))
 }
 
 /// What a program means, or `None` where it cannot be run.
@@ -162,7 +250,7 @@ fn shown(value: Val) -> String {
 async fn fault<D: Driver>(way: &Way<'_, D>, grown: &Grown, count: &mut Count) -> Option<String> {
     let (program, state) = meaning(grown)?;
     match drive(way, grown, &program).await {
-        Ok(contents) => difference(&program, &state, &contents, count),
+        Ok((contents, _)) => difference(&program, &state, &contents, count),
         Err(error) => Some(error),
     }
 }
@@ -288,8 +376,7 @@ fn report(seed: u64, driver: &str, grown: &Grown, message: &str) -> String {
 /// What differs, with the program cut down to what it takes.
 pub async fn check_seed<A: Driver, B: Driver>(
     seed: u64,
-    host: &Device<A>,
-    gpu: &Device<B>,
+    devices: &Devices<A, B>,
     count: &mut Count,
 ) -> Result<(), String> {
     let grown = grow(seed);
@@ -299,32 +386,49 @@ pub async fn check_seed<A: Driver, B: Driver>(
     };
     count.programs += 1;
     count.statements += grown.taken;
+    let check = Check { seed, grown, program, state };
+    let on_host = |is_plain| Way { device: &devices.host, is_plain, schedule: None };
+    check.one_way("host", &on_host(false), count).await?;
     // What is compared is counted once.
     let mut none = Count::default();
-    let on_host = |is_plain| Way { device: host, is_plain, schedule: None };
-    one_way("host", &on_host(false), seed, &grown, &program, &state, count).await?;
-    one_way("host, plain", &on_host(true), seed, &grown, &program, &state, &mut none).await?;
-    let on_gpu = |schedule| Way { device: gpu, is_plain: false, schedule };
-    one_way("gpu", &on_gpu(None), seed, &grown, &program, &state, &mut none).await?;
-    let (name, schedule) = SCHEDULES[seed as usize % SCHEDULES.len()];
-    one_way(name, &on_gpu(Some(schedule)), seed, &grown, &program, &state, &mut none).await?;
-    let plain = Way { device: gpu, is_plain: true, schedule: None };
-    one_way("gpu, plain", &plain, seed, &grown, &program, &state, &mut none).await
+    check.one_way("host, plain", &on_host(true), &mut none).await?;
+    // The first one stays until the other is done: kernels that are the same in both are compiled once.
+    let mut codes = Vec::new();
+    for at in [0, drawn(seed)] {
+        let OnGpu { name, is_plain, is_apart, schedule, .. } = WAYS[at];
+        let way = Way { device: if is_apart { &devices.apart } else { &devices.gpu }, is_plain, schedule };
+        let code = check.one_way(&format!("gpu, {name}"), &way, &mut none).await?;
+        let text = code.explain();
+        let ran = &mut count.ways[at];
+        ran.programs += 1;
+        for (kernels, who) in
+            ran.kernels.iter_mut().zip([", an invocation each", ", an invocation for", ", a workgroup"])
+        {
+            *kernels += text.matches(who).count() as u64;
+        }
+        codes.push(code);
+    }
+    Ok(())
 }
 
-async fn one_way<D: Driver>(
-    name: &str,
-    way: &Way<'_, D>,
+/// A program, and what it should leave.
+struct Check {
     seed: u64,
-    grown: &Grown,
-    program: &Program,
-    state: &State,
-    count: &mut Count,
-) -> Result<(), String> {
-    let got = drive(way, grown, program).await;
-    let Some(message) = got.map_or_else(Some, |contents| difference(program, state, &contents, count)) else {
-        return Ok(());
-    };
-    let (grown, message) = shrunk(way, grown.clone(), message).await;
-    Err(report(seed, name, &grown, &message))
+    grown: Grown,
+    program: Program,
+    state: State,
+}
+
+impl Check {
+    async fn one_way<D: Driver>(&self, name: &str, way: &Way<'_, D>, count: &mut Count) -> Result<Code<D>, String> {
+        let message = match drive(way, &self.grown, &self.program).await {
+            Err(message) => message,
+            Ok((contents, code)) => match difference(&self.program, &self.state, &contents, count) {
+                None => return Ok(code),
+                Some(message) => message,
+            },
+        };
+        let (grown, message) = shrunk(way, self.grown.clone(), message).await;
+        Err(report(self.seed, name, &grown, &message))
+    }
 }

@@ -100,7 +100,9 @@ pub fn grow(seed: u64) -> Grown {
     let mut tensors: Vec<Tensor> = Vec::new();
     let mut text = String::new();
     let mut given = Vec::new();
-    for number in 0..2 + random.index(6) {
+    // Compilers take time: most programs are small.
+    let is_large = random.below(8) == 0;
+    for number in 0..2 + random.index(if is_large { 6 } else { 3 }) {
         let dtype = DTYPES[random.index(DTYPES.len())];
         let shape = shape(&mut random, &tensors);
         let is_declared = random.below(4) == 0;
@@ -116,7 +118,7 @@ pub fn grow(seed: u64) -> Grown {
         tensors.push(Tensor { name, dtype, shape, is_constant });
     }
     let (mut taken, mut refused) = (0, 0);
-    let wanted = 1 + random.index(6) as u64;
+    let wanted = 1 + random.index(if is_large { 7 } else { 3 }) as u64;
     while taken < wanted && refused < 40 {
         let mut grower = Grower {
             random: &mut random,

@@ -1,6 +1,6 @@
 //! Random programs in index notation, as `tests/native/fuzz.rs`: the browser's shader compiler is another.
 
-use crate::common::fuzz::{Count, check_seed};
+use crate::common::fuzz::{APART_BYTES, Count, Devices, check_seed};
 use crate::open;
 use wasm_bindgen_test::{console_log, wasm_bindgen_test};
 use wgslab::{gpu, host};
@@ -13,17 +13,27 @@ fn number(variable: &str, text: Option<&str>, otherwise: u64) -> u64 {
 async fn random_programs_mean_the_same_on_both_drivers() {
     let programs = number("WGSLAB_PROGRAM_FUZZ", option_env!("WGSLAB_PROGRAM_FUZZ"), 40);
     let first = number("WGSLAB_SEED", option_env!("WGSLAB_SEED"), 0);
-    let devices = (host::open(host::OpenOptions::default()).unwrap(), open(gpu::LimitsChoice::Default).await);
+    let apart = gpu::OpenOptions {
+        limits: gpu::LimitsChoice::Default,
+        segment_cap_bytes: Some(APART_BYTES),
+        heap_bytes: Some(APART_BYTES),
+        ..gpu::OpenOptions::default()
+    };
+    let devices = Devices {
+        host: host::open(host::OpenOptions::default()).unwrap(),
+        gpu: open(gpu::LimitsChoice::Default).await,
+        apart: gpu::open(apart).await.unwrap(),
+    };
     let (mut count, mut failures) = (Count::default(), Vec::new());
     for seed in first..first + programs {
-        if let Err(text) = check_seed(seed, &devices.0, &devices.1, &mut count).await {
+        if let Err(text) = check_seed(seed, &devices, &mut count).await {
             failures.push(text);
         }
         if failures.len() >= 10 {
             break;
         }
     }
-    console_log!("fuzz: {count}; {} failures", failures.len());
+    console_log!("fuzz: {count}; {} failures\n{}", failures.len(), count.table());
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
     count.check().unwrap();
 }
