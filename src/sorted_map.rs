@@ -79,15 +79,6 @@ impl<K: Ord, V> SortedMap<K, V> {
     pub(crate) fn retain(&mut self, mut matches: impl FnMut(&K, &V) -> bool) {
         self.entries.retain(|(key, value)| matches(key, value));
     }
-
-    /// Takes out the entries that match.
-    pub(crate) fn take_if(&mut self, mut matches: impl FnMut(&V) -> bool) -> Vec<(K, V)> {
-        let mut taken = Vec::new();
-        for entry in std::mem::take(&mut self.entries) {
-            if matches(&entry.1) { taken.push(entry) } else { self.entries.push(entry) }
-        }
-        taken
-    }
 }
 
 impl<K, V> Default for SortedMap<K, V> {
@@ -125,7 +116,8 @@ mod tests {
         assert_eq!((map.get(&3), map.get(&4), map.len()), (Some(&"c"), None, 4));
         assert_eq!(map.remove(&1), Some("a"));
         assert_eq!(map.remove(&1), None);
-        assert_eq!(map.take_if(|value| *value > "c"), [(9, "i")]);
+        map.retain(|key, _| *key < 9);
+        assert_eq!(map.len(), 2);
         assert!(map.contains_key(&5) && !map.is_empty());
     }
 }

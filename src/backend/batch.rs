@@ -41,7 +41,7 @@ impl<D: Driver> Context<D> {
     fn missing<'a>(&self, codes: &[&'a Code<D>]) -> Result<Vec<&'a TensorNode>> {
         self.check_live().map_err(in_batch)?;
         let mut kept: Vec<&TensorNode> = Vec::new();
-        let mut seen: SortedMap<NodeId, ()> = SortedMap::new();
+        let mut seen: SortedMap<NodeId, u64> = SortedMap::new();
         for code in codes {
             self.check_device(code).and_then(|()| check_merge_input(self, code)).map_err(named(code))?;
             let has = |node: &TensorNode| {
@@ -50,7 +50,7 @@ impl<D: Driver> Context<D> {
             };
             let missing = code.nodes().missing(has).map_err(named(code))?;
             for node in missing.iter().filter_map(|&position| code.nodes().at(position)) {
-                seen.insert(node.node().id(), ());
+                seen.insert(node.node().id(), 0);
                 if !node.is_local() {
                     kept.push(node.node());
                 }
@@ -87,14 +87,14 @@ fn in_batch(error: Error) -> Error {
 /// The local nodes of the codes, with the first and the last kernel of the batch that uses each.
 fn lifetimes<'a, D: Driver>(codes: &[&'a Code<D>]) -> Vec<Local<'a>> {
     let mut locals: Vec<Local<'a>> = Vec::new();
-    let mut index_of: SortedMap<NodeId, usize> = SortedMap::new();
+    let mut index_of: SortedMap<NodeId, u64> = SortedMap::new();
     let mut before = 0;
     for code in codes {
         for (node, first, last) in code.nodes().locals() {
             match index_of.get(&node.id()) {
-                Some(&index) => locals[index].2 = before + last,
+                Some(&index) => locals[index as usize].2 = before + last,
                 None => {
-                    index_of.insert(node.id(), locals.len());
+                    index_of.insert(node.id(), locals.len() as u64);
                     locals.push((node, before + first, before + last));
                 }
             }

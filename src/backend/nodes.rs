@@ -141,12 +141,13 @@ impl CodeNodes {
     /// The nodes of kernels that run one after the other. `created` are nodes that linking creates although they are read
     /// first and, unless they are local, where no kernel has them: a program may have no point to run that touches them.
     pub(crate) fn new(kernels: &[Arc<KernelSpec>], created: &[TensorNode]) -> Self {
-        let mut position_of: SortedMap<NodeId, usize> = SortedMap::new();
+        let mut position_of: SortedMap<NodeId, u64> = SortedMap::new();
         let mut distinct: Vec<CodeNode> = Vec::new();
         for (index, kernel) in kernels.iter().enumerate() {
             for tensor in kernel.tensors.iter().filter(|tensor| !tensor.merged) {
                 let position = position_of.get(&tensor.node.id()).copied().unwrap_or_else(|| {
-                    position_of.insert(tensor.node.id(), distinct.len());
+                    let position = distinct.len() as u64;
+                    position_of.insert(tensor.node.id(), position);
                     distinct.push(CodeNode {
                         tensor: tensor.clone(),
                         written_as: None,
@@ -155,9 +156,9 @@ impl CodeNodes {
                         first: index,
                         last: index,
                     });
-                    distinct.len() - 1
+                    position
                 });
-                let Some(node) = distinct.get_mut(position) else { continue };
+                let Some(node) = distinct.get_mut(position as usize) else { continue };
                 node.is_read |= tensor.access.reads();
                 node.last = index;
                 if tensor.access.writes() && node.written_as.is_none() {

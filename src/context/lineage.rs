@@ -98,13 +98,13 @@ pub(crate) struct Touched {
 impl Touched {
     /// The nodes whose bytes those are: a view stands for the node whose bytes it shows.
     pub(crate) fn new<'a>(nodes: impl IntoIterator<Item = &'a TensorNode>) -> Self {
-        let mut ids = SortedMap::new();
+        let (mut ids, mut mask) = (SortedMap::<NodeId, u64>::new(), 0);
         for node in nodes {
-            ids.insert(node.root().id(), ());
+            let id = node.root().id();
+            ids.insert(id, 0);
+            mask |= 1 << (id.0 % 64);
         }
-        let ids: Vec<NodeId> = ids.iter().map(|(id, ())| *id).collect();
-        let mask = ids.iter().fold(0, |mask, id| mask | 1 << (id.0 % 64));
-        Self { ids, mask }
+        Self { ids: ids.iter().map(|(id, _)| *id).collect(), mask }
     }
 
     pub(crate) fn ids(&self) -> &[NodeId] {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::driver::gpu::heaps::{HeapClass, HeapId, SlabRange};
+use crate::driver::gpu::heaps::{GUARD_BYTES, HeapClass, HeapId, SlabRange, units_of};
 use crate::driver::gpu::pack::{Move, Packing, Wanted};
 use crate::driver::gpu::platform::Buffer;
 use crate::driver::gpu::runner::{GpuRunner, State};
@@ -14,7 +14,6 @@ use crate::driver::gpu::upload::UPLOAD_RING_BYTES;
 use crate::driver::limits::{ALIGNMENT_BYTES, Compaction};
 use crate::error::{Error, ErrorKind, Result};
 use crate::slab::loc::PoolId;
-use crate::sorted_map::SortedMap;
 
 /// Empty heaps that wait for the slabs of a kernel, and which go where.
 #[derive(Debug)]
@@ -89,18 +88,29 @@ impl GpuRunner {
     /// and, where that is not enough, its constants together. `None` where that cannot help, or there is no memory.
     pub(super) fn begin_gathering(&self, state: &mut State, pools: &[PoolId]) -> Option<Gathering> {
         self.note_failures(state);
-        let mut slabs: [SortedMap<PoolId, (u64, u64)>; 2] = Default::default();
-        let mut heaps: [SortedMap<HeapId, ()>; 2] = Default::default();
+        // By class: the heaps that are there, and as few as hold those slabs, in order, with the slabs of each.
+        let mut heaps: [Vec<HeapId>; 2] = Default::default();
+        let mut bins: [Vec<(u64, Vec<PoolId>)>; 2] = Default::default();
         for &pool_id in pools {
             let slab = state.pools.get(&pool_id)?;
             if !self.heap_gate.is_sound(slab.heap) {
                 return None;
             }
             let class = usize::from(state.heaps.get(slab.heap).ok()?.class == HeapClass::Constant);
-            slabs[class].insert(pool_id, (slab.size_bytes, slab.alignment));
-            heaps[class].insert(slab.heap, ());
+            if !heaps[class].contains(&slab.heap) {
+                heaps[class].push(slab.heap);
+            }
+            let bytes = units_of(slab.size_bytes, slab.alignment) * ALIGNMENT_BYTES;
+            let fits = |so_far: u64| state.heaps.is_under_cap(so_far + bytes);
+            match bins[class].iter_mut().find(|(so_far, _)| fits(*so_far)) {
+                Some((so_far, pools)) => {
+                    *so_far += bytes;
+                    pools.push(pool_id);
+                }
+                None if fits(2 * GUARD_BYTES) => bins[class].push((2 * GUARD_BYTES + bytes, vec![pool_id])),
+                None => return None,
+            }
         }
-        let bins = [self.bins(state, &slabs[0])?, self.bins(state, &slabs[1])?];
         let limit = self.dev.limits.storage_buffers as usize;
         let gathered: &[usize] = if bins[0].len() + heaps[1].len() <= limit {
             &[0]
@@ -128,26 +138,6 @@ impl GpuRunner {
             made.push((heap, pools.clone()));
         }
         Some(Gathering { heaps: made })
-    }
-
-    /// As few heaps as hold those slabs, in order: the bytes and the slabs of each.
-    fn bins(&self, state: &State, slabs: &SortedMap<PoolId, (u64, u64)>) -> Option<Vec<(u64, Vec<PoolId>)>> {
-        let mut bins: Vec<(u64, Vec<PoolId>)> = Vec::new();
-        for (&pool_id, slab) in slabs.iter() {
-            let with = |pools: &[PoolId]| {
-                let sizes = pools.iter().filter_map(|pool_id| slabs.get(pool_id)).chain([slab]);
-                state.heaps.gathering_bytes(sizes.copied())
-            };
-            let roomy = bins.iter_mut().find_map(|bin| with(&bin.1).map(|bytes| (bin, bytes)));
-            match roomy {
-                Some(((size, pools), bytes)) => {
-                    *size = bytes;
-                    pools.push(pool_id);
-                }
-                None => bins.push((with(&[])?, vec![pool_id])),
-            }
-        }
-        Some(bins)
     }
 
     /// Moves the slabs. False where something else happened to them, or to the heaps, in the meantime.

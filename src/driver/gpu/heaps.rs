@@ -245,12 +245,9 @@ impl<B> Heaps<B> {
         self.heaps.iter().filter(|heap| heap.slab_count == 0).map(|heap| heap.size_bytes).sum()
     }
 
-    /// The bytes of the heap to make for slabs that are to lie together, with the bytes of each and its alignment.
-    /// `None` if it would be over the cap.
-    pub(super) fn gathering_bytes(&self, slabs: impl Iterator<Item = (u64, u64)>) -> Option<u64> {
-        let units: u64 = slabs.map(|(size_bytes, alignment)| units_of(size_bytes, alignment)).sum();
-        let bytes = units * ALIGNMENT_BYTES + 2 * GUARD_BYTES;
-        (bytes <= self.cap_bytes).then_some(bytes)
+    /// Whether a heap can have so many bytes.
+    pub(super) fn is_under_cap(&self, bytes: u64) -> bool {
+        bytes <= self.cap_bytes
     }
 
     /// Whether so many bytes more are within the budget.

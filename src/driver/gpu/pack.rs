@@ -95,15 +95,14 @@ impl<B> Heaps<B> {
         slabs: &SortedMap<PoolId, SlabRange>,
         is_sound: impl Fn(HeapId) -> bool,
     ) -> Option<Packing> {
-        let mut by_place: SortedMap<(HeapId, u64), PoolId> = SortedMap::new();
+        // What lies in each heap, by place.
+        let mut left: Vec<Vec<(PoolId, &SlabRange)>> = vec![Vec::new(); self.heaps.len()];
         for (&pool_id, slab) in slabs.iter() {
-            by_place.insert((slab.heap, slab.offset), pool_id);
+            if let Some(here) = self.iter().position(|heap| heap.id == slab.heap).and_then(|at| left.get_mut(at)) {
+                let before = here.iter().rposition(|(_, other)| other.offset < slab.offset);
+                here.insert(before.map_or(0, |before| before + 1), (pool_id, slab));
+            }
         }
-        let in_heap = |heap: &Heap<B>| {
-            let here = by_place.iter().filter(|((id, _), _)| *id == heap.id);
-            here.filter_map(|(_, pool_id)| Some((*pool_id, slabs.get(pool_id)?))).collect::<Vec<_>>()
-        };
-        let mut left: Vec<Vec<(PoolId, &SlabRange)>> = self.iter().map(in_heap).collect();
         let is_movable = |(heap, here): (&Heap<B>, &Vec<(PoolId, &SlabRange)>)| {
             !heap.failed && is_sound(heap.id) && !here.iter().any(|(_, slab)| slab.pinned)
         };

@@ -13,7 +13,6 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::sorted_map::SortedMap;
 
 /// Batches of so many units of work tell how long one takes.
 const TELLING_UNITS: u64 = 512;
@@ -32,6 +31,33 @@ struct Batch {
     verified: bool,
 }
 
+/// Who waits: a key of their own, the sequence number that they wait for, and how they are woken.
+#[derive(Debug, Default)]
+struct Waiters(Vec<(u64, u64, Waker)>);
+
+impl Waiters {
+    /// Notes how a waiter is woken now.
+    fn note(&mut self, waiter: u64, seq: u64, waker: &Waker) {
+        self.forget(waiter);
+        self.0.push((waiter, seq, waker.clone()));
+    }
+
+    fn forget(&mut self, waiter: u64) {
+        if let Some(at) = self.0.iter().position(|(known, ..)| *known == waiter) {
+            self.0.swap_remove(at);
+        }
+    }
+
+    /// Takes out those who wait for something through `seq`.
+    fn take_through(&mut self, seq: u64) -> Vec<Waker> {
+        let mut taken = Vec::new();
+        for waiter in std::mem::take(&mut self.0) {
+            if waiter.1 <= seq { taken.push(waiter.2) } else { self.0.push(waiter) }
+        }
+        taken
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
     name: String,
@@ -45,10 +71,9 @@ struct State {
     /// The first sequence number that failed, with the cause; everything from it on fails with it.
     failure: Option<(u64, Error)>,
     lost: Option<Error>,
-    /// Who waits, with the sequence number that they wait for.
-    wakers: SortedMap<u64, (u64, Waker)>,
+    wakers: Waiters,
     /// Who waits for the loss of the device; they need nobody to drive completion.
-    lost_wakers: SortedMap<u64, (u64, Waker)>,
+    lost_wakers: Waiters,
     /// What drives completion for the waiters: a thread, or on Firefox a pump.
     driver: Driving,
     /// Whether something changed since whoever drives last looked, and whether it rests until something does.
@@ -190,9 +215,9 @@ impl Progress {
             );
             state.lost = Some(Error::say(ErrorKind::DeviceLost, message));
         }
-        let waiting_for_loss = state.lost_wakers.take_if(|_| true);
+        let waiting_for_loss = state.lost_wakers.take_through(u64::MAX);
         self.wake_through(state, u64::MAX);
-        waiting_for_loss.into_iter().for_each(|(_, (_, waker))| waker.wake());
+        waiting_for_loss.into_iter().for_each(Waker::wake);
     }
 
     /// Wakes everyone, for a change that is not in this state (a mapped buffer).
@@ -229,10 +254,10 @@ impl Progress {
 
     /// Wakes those who wait for something through `seq`, after the lock is released: a waker may run at once.
     fn wake_through(&self, mut state: MutexGuard<'_, State>, seq: u64) {
-        let woken = state.wakers.take_if(|(waits_for, _)| *waits_for <= seq);
+        let woken = state.wakers.take_through(seq);
         self.stir_state(&mut state);
         drop(state);
-        woken.into_iter().for_each(|(_, (_, waker))| waker.wake());
+        woken.into_iter().for_each(Waker::wake);
     }
 
     pub(super) fn done_seq(&self) -> u64 {
@@ -248,7 +273,7 @@ impl Progress {
     /// Registers a waiter. Returns true when the caller must start to drive completion.
     pub(super) fn wait(&self, seq: u64, waiter: u64, waker: &Waker) -> bool {
         let mut state = self.lock();
-        state.wakers.insert(waiter, (seq, waker.clone()));
+        state.wakers.note(waiter, seq, waker);
         match std::mem::replace(&mut state.driver, Driving::On) {
             Driving::Off => true,
             Driving::Parked => {
@@ -264,7 +289,7 @@ impl Progress {
 
     pub(super) fn forget(&self, waiter: u64) {
         let mut state = self.lock();
-        state.wakers.remove(&waiter);
+        state.wakers.forget(waiter);
         self.stir_state(&mut state);
     }
 
@@ -300,14 +325,14 @@ impl Progress {
     /// The first sequence number that somebody waits for.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn first_waited(&self) -> Option<u64> {
-        self.lock().wakers.values().map(|(seq, _)| *seq).min()
+        self.lock().wakers.0.iter().map(|(_, seq, _)| *seq).min()
     }
 
     /// For whoever drives: whether to go on. When nobody waits any more it has `patience` for the next to come; then
     /// driving ends, and the next waiter starts it again.
     pub(super) fn keep_driving(&self, patience: Duration) -> bool {
         let mut state = self.lock();
-        if !state.wakers.is_empty() && state.lost.is_none() {
+        if !state.wakers.0.is_empty() && state.lost.is_none() {
             return true;
         }
         if !patience.is_zero() {
@@ -316,7 +341,7 @@ impl Progress {
             let parked = |state: &mut State| state.driver == Driving::Parked;
             state = self.unpark.wait_timeout_while(state, patience, parked).unwrap_or_else(PoisonError::into_inner).0;
         }
-        let resumed = state.driver == Driving::On && !state.wakers.is_empty() && state.lost.is_none();
+        let resumed = state.driver == Driving::On && !state.wakers.0.is_empty() && state.lost.is_none();
         if !resumed {
             state.driver = Driving::Off;
             self.quiet.notify_all();
@@ -367,14 +392,14 @@ impl Future for Lost {
         if let Some(error) = &state.lost {
             return Poll::Ready(error.clone());
         }
-        state.lost_wakers.insert(self.waiter, (0, cx.waker().clone()));
+        state.lost_wakers.note(self.waiter, 0, cx.waker());
         Poll::Pending
     }
 }
 
 impl Drop for Lost {
     fn drop(&mut self) {
-        self.progress.lock().lost_wakers.remove(&self.waiter);
+        self.progress.lock().lost_wakers.forget(self.waiter);
     }
 }
 

@@ -2,17 +2,14 @@
 
 use std::fmt;
 
-use js_sys::{Array, ArrayBuffer, Promise, Uint8Array};
+use js_sys::{Array, Promise, Uint8Array};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::{JsFuture, spawn_local};
+use wasm_bindgen_futures::JsFuture;
 
-use crate::driver::bytes::Bytes;
 use crate::driver::gpu::open::{OpenOptions, PowerPreference};
 use crate::driver::gpu::platform::{Limits, VECTOR_BYTES};
-use crate::driver::gpu::scope::{Caught, Complaint};
 use crate::driver::limits::AdapterInfo;
 use crate::error::{Error, ErrorKind, Result};
-use crate::wgsl::bind_plan::Pattern;
 
 #[wasm_bindgen(inline_js = "
 const infos = new WeakMap();
@@ -111,17 +108,17 @@ extern "C" {
     #[wasm_bindgen(js_name = isFallback)]
     fn is_fallback(of: &JsValue) -> bool;
     #[wasm_bindgen(js_name = watch)]
-    fn watch_raw(device: &Gpu, with_errors: bool, told: &JsValue);
+    pub(super) fn watch_raw(device: &Gpu, with_errors: bool, told: &JsValue);
     #[wasm_bindgen(js_name = pushScopes)]
-    fn push_scopes(device: &Gpu);
+    pub(super) fn push_scopes(device: &Gpu);
     #[wasm_bindgen(js_name = popScopes)]
-    fn pop_scopes(device: &Gpu) -> Promise;
+    pub(super) fn pop_scopes(device: &Gpu) -> Promise;
     #[wasm_bindgen(js_name = isMemory)]
-    fn is_memory(error: &JsValue) -> bool;
+    pub(super) fn is_memory(error: &JsValue) -> bool;
     #[wasm_bindgen(js_name = createBuffer)]
     fn create_buffer(device: &Gpu, label: &str, size: f64, usage: u32) -> Gpu;
     #[wasm_bindgen(catch)]
-    fn write(
+    pub(super) fn write(
         device: &Gpu,
         buffer: &Gpu,
         offset: f64,
@@ -130,9 +127,9 @@ extern "C" {
         len: f64,
     ) -> std::result::Result<(), JsValue>;
     #[wasm_bindgen(js_name = write)]
-    fn write_slice(device: &Gpu, buffer: &Gpu, offset: f64, data: &[u8], start: f64, len: f64);
+    pub(super) fn write_slice(device: &Gpu, buffer: &Gpu, offset: f64, data: &[u8], start: f64, len: f64);
     #[wasm_bindgen(js_name = map)]
-    fn map_raw(buffer: &Gpu, len: f64) -> Promise;
+    pub(super) fn map_raw(buffer: &Gpu, len: f64) -> Promise;
     #[wasm_bindgen(js_name = heapsLayout)]
     fn heaps_layout(device: &Gpu, read_only: &[u8], min_bytes: f64) -> Gpu;
     #[wasm_bindgen(js_name = paramsLayout)]
@@ -144,7 +141,7 @@ extern "C" {
     fn create_module(device: &Gpu, label: &str, code: &str) -> Gpu;
     #[wasm_bindgen(js_name = createPipeline)]
     fn create_pipeline(device: &Gpu, label: &str, layout: &Gpu, module: &Gpu) -> Gpu;
-    fn warm(device: &Gpu, code: &str, read_only: &[u8], min_heap: f64, slot_bytes: f64) -> Promise;
+    pub(super) fn warm(device: &Gpu, code: &str, read_only: &[u8], min_heap: f64, slot_bytes: f64) -> Promise;
     #[wasm_bindgen(js_name = createEncoder)]
     fn create_encoder(device: &Gpu, label: &str) -> Gpu;
     #[wasm_bindgen(js_name = beginPass)]
@@ -165,7 +162,7 @@ extern "C" {
     #[wasm_bindgen(method)]
     fn destroy(this: &Gpu);
     #[wasm_bindgen(method)]
-    fn unmap(this: &Gpu);
+    pub(super) fn unmap(this: &Gpu);
     #[wasm_bindgen(method, js_name = copyBufferToBuffer)]
     fn copy(this: &Gpu, src: &Gpu, src_at: f64, dst: &Gpu, dst_at: f64, len: f64);
     #[wasm_bindgen(method, js_name = clearBuffer)]
@@ -195,7 +192,7 @@ pub(in crate::driver::gpu) struct Submission;
 /// A buffer. Dropping a handle frees nothing.
 #[derive(Clone)]
 pub struct Buffer {
-    raw: Gpu,
+    pub(super) raw: Gpu,
     size: u64,
 }
 
@@ -222,7 +219,7 @@ impl Buffer {
 
 /// An opened device with its queue. Clones are the same device.
 #[derive(Clone, Debug)]
-pub(crate) struct Device(Gpu);
+pub(crate) struct Device(pub(super) Gpu);
 
 async fn adapter(power_preference: Option<&str>) -> Option<JsValue> {
     if !has_webgpu() {
@@ -421,153 +418,6 @@ fn limits_of(of: &JsValue) -> Limits {
 }
 
 /// What an error of JavaScript says.
-fn message_of(error: &JsValue) -> String {
+pub(super) fn message_of(error: &JsValue) -> String {
     error.unchecked_ref::<js_sys::Error>().message().into()
-}
-
-/// Tells of the loss of a device, and `with_errors` of errors outside any scope: the kind, what is to be said, and what the
-/// browser says.
-pub(in crate::driver::gpu) fn watch(
-    device: &Device,
-    with_errors: bool,
-    told: impl Fn(ErrorKind, &str, &str) + 'static,
-) {
-    let told = Closure::<dyn FnMut(u32, String)>::new(move |what: u32, said: String| {
-        let (kind, from) = match what {
-            0 => (ErrorKind::OutOfMemory, "the GPU reported"),
-            1 => (ErrorKind::Bug, "the GPU reported"),
-            2 => (ErrorKind::PipelineRejected, "the browser's GPU process failed"),
-            3 => (ErrorKind::DeviceLost, "the driver gave no reason"),
-            _ => (ErrorKind::DeviceLost, "destroyed"),
-        };
-        told(kind, from, &said);
-    });
-    watch_raw(&device.0, with_errors, told.as_ref());
-    // The listener lives as long as the device, which the collector decides.
-    told.forget();
-}
-
-/// Open scopes for validation and memory.
-pub(in crate::driver::gpu) struct Scopes<'a>(&'a Gpu);
-
-impl<'a> Scopes<'a> {
-    pub(in crate::driver::gpu) fn push(device: &'a Device) -> Self {
-        push_scopes(&device.0);
-        Self(&device.0)
-    }
-
-    pub(in crate::driver::gpu) fn pop(self) -> Verdict {
-        Verdict(pop_scopes(self.0))
-    }
-}
-
-/// The outcome of scopes, in flight.
-pub(in crate::driver::gpu) struct Verdict(Promise);
-
-impl Verdict {
-    /// Waits for both scopes.
-    pub(in crate::driver::gpu) async fn caught(self) -> Option<Caught> {
-        let error = JsFuture::from(self.0).await.ok().filter(|error| !error.is_undefined())?;
-        let said = message_of(&error);
-        Some(if is_memory(&error) { Caught::OutOfMemory(said) } else { Caught::Validation(said) })
-    }
-}
-
-/// The bytes of a mapped buffer, which are JavaScript's.
-#[derive(Clone, Debug)]
-pub(crate) struct Mapped {
-    buffer: Gpu,
-    bytes: ArrayBuffer,
-}
-
-impl Mapped {
-    fn view(&self, start: u64, len: u64) -> Uint8Array {
-        Uint8Array::new_with_byte_offset_and_length(&self.bytes, start as u32, len as u32)
-    }
-
-    /// Shows bytes of it.
-    pub(in crate::driver::gpu) fn with_bytes(
-        &self,
-        start: u64,
-        len: u64,
-        read: &mut dyn FnMut(&[u8]) -> Result<()>,
-    ) -> Result<()> {
-        read(&self.view(start, len).to_vec())
-    }
-
-    /// A fresh array of bytes of it, which never were in wasm memory.
-    pub(crate) fn fresh(&self, start: u64, len: u64) -> Uint8Array {
-        self.view(start, len).slice(0, len as u32)
-    }
-
-    pub(in crate::driver::gpu) fn unmap(self) {
-        self.buffer.unmap();
-    }
-}
-
-/// Maps the first bytes of a buffer; `then` gets them, or what went wrong.
-pub(in crate::driver::gpu) fn map(
-    buffer: &Buffer,
-    len: u64,
-    then: impl FnOnce(std::result::Result<Mapped, String>) + 'static,
-) {
-    let (buffer, mapping) = (buffer.raw.clone(), map_raw(&buffer.raw, len as f64));
-    spawn_local(async move {
-        let mapped = JsFuture::from(mapping).await;
-        then(match mapped {
-            Ok(bytes) => Ok(Mapped { buffer, bytes: bytes.unchecked_into() }),
-            Err(error) => Err(message_of(&error)),
-        });
-    });
-}
-
-/// Queues a write of `bytes[start..start + len]`; everything is a multiple of 4 and in range.
-pub(in crate::driver::gpu) fn write_buffer(
-    device: &Device,
-    buffer: &Buffer,
-    offset: u64,
-    bytes: Bytes<'_>,
-    start: u64,
-    len: u64,
-) -> Result<()> {
-    let (offset, start, len) = (offset as f64, start as f64, len as f64);
-    match bytes {
-        Bytes::Slice(slice) => write_slice(&device.0, &buffer.raw, offset, slice, start, len),
-        Bytes::Js(array) => write(&device.0, &buffer.raw, offset, array, start, len).map_err(refused_write)?,
-    }
-    Ok(())
-}
-
-/// The browser would not take an array: detached, resizable, or too large to copy.
-fn refused_write(error: JsValue) -> Error {
-    let said = message_of(&error);
-    Error::say(
-        ErrorKind::Unsupported,
-        format_args!("the browser refused to upload the array: {said}; upload a plain copy of it"),
-    )
-}
-
-/// Compiles asynchronously what is then created synchronously: browsers share the work, and the queue goes on
-/// (measured in Chromium: 2 to 13 ms instead of 3.9 s for a heavy kernel). Gives what is wrong with the text.
-pub(in crate::driver::gpu) async fn warm_pipeline(
-    device: &Device,
-    text: &str,
-    pattern: &Pattern,
-    slot_bytes: u64,
-) -> Vec<Complaint> {
-    let read_only = bytemuck::cast_slice(&pattern.read_only);
-    let said = JsFuture::from(warm(&device.0, text, read_only, VECTOR_BYTES as f64, slot_bytes as f64)).await;
-    // Without an answer the device is lost, which others say.
-    let said: Array = said.map_or_else(|_| Array::new(), JsCast::unchecked_into);
-    let mut complaints = Vec::new();
-    for at in (0..said.length()).step_by(2) {
-        let message = said.get(at).as_string().unwrap_or_default();
-        complaints.push(Complaint { message, offset: said.get(at + 1).as_f64().map(|offset| offset as usize) });
-    }
-    complaints
-}
-
-/// What is wrong with the text was said when it was warmed.
-pub(in crate::driver::gpu) async fn complaints(_module: &ShaderModule) -> Vec<Complaint> {
-    Vec::new()
 }
