@@ -223,7 +223,21 @@ impl fmt::Display for TensorNode {
 
 impl fmt::Debug for TensorNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}: {}{:?}", self.dtype(), self.shape())
+        write!(f, "{self}: {}{}", self.dtype(), List(self.shape()))
+    }
+}
+
+/// Numbers as messages show them: `[4, 6]`. Formatting them as `Debug` does would be all that needs its machinery.
+pub(crate) struct List<'a>(pub(crate) &'a [u32]);
+
+impl fmt::Display for List<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut before = "[";
+        for number in self.0 {
+            write!(f, "{before}{number}")?;
+            before = ", ";
+        }
+        f.write_str(if self.0.is_empty() { "[]" } else { "]" })
     }
 }
 

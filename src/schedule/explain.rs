@@ -2,6 +2,7 @@
 
 use crate::loops::ir::{Buffer, BufferIndex, BufferKind, Loops, Nest};
 use crate::loops::optimise::operations;
+use crate::node::List;
 use crate::schedule::{Schedule, iterations};
 
 /// A line for each tensor: where it is, and why.
@@ -13,7 +14,7 @@ pub fn tensors(loops: &Loops) -> String {
             BufferKind::Temporary if loops.nests.iter().any(|nest| nest.writes(at) || nest.reads(at)) => "local",
             BufferKind::Temporary => "virtual",
         };
-        text.push_str(&format!("\n{name}: {dtype}{shape:?} {place}"));
+        text.push_str(&format!("\n{name}: {dtype}{} {place}", List(shape)));
         if *kind == BufferKind::Temporary && !note.is_empty() {
             text.push_str(": ");
             text.push_str(note);
@@ -27,7 +28,7 @@ pub fn nest(loops: &Loops, nest: &Nest, schedule: &Schedule) -> String {
     let points = iterations(&nest.indices, &nest.free);
     let who = match schedule {
         Schedule::PerPoint => "an invocation each".to_owned(),
-        Schedule::Tiled(tile) => format!("an invocation for {tile:?}"),
+        Schedule::Tiled(tile) => format!("an invocation for {}", List(tile)),
         Schedule::PerWorkgroup => "a workgroup each".to_owned(),
     };
     let all = |is_used: &dyn Fn(BufferIndex) -> bool| {

@@ -6,7 +6,7 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::node::TensorNode;
+use crate::node::{List, TensorNode};
 use crate::slab::strided::{Axis, Strided};
 
 /// The part of one axis: `start`, `start + step`, … , `extent` of them.
@@ -77,7 +77,10 @@ impl Block {
     pub fn new(node: &TensorNode, spans: &[Span]) -> Result<Self> {
         let shape = node.shape();
         let refuse = |what: String| {
-            Err(Error::say(ErrorKind::ShapeMismatch, format_args!("a block of node {node} of shape {shape:?} {what}")))
+            Err(Error::say(
+                ErrorKind::ShapeMismatch,
+                format_args!("a block of node {node} of shape {} {what}", List(shape)),
+            ))
         };
         if spans.len() != shape.len() {
             return refuse(format!("needs {} spans, one per axis, not {}", shape.len(), spans.len()));
@@ -123,9 +126,9 @@ impl Block {
             return Ok(());
         }
         let message = format_args!(
-            "the block {self} was made for the shape {:?}, but node {node} has the shape {:?}; make one for it",
-            self.shape,
-            node.shape()
+            "the block {self} was made for the shape {}, but node {node} has the shape {}; make one for it",
+            List(&self.shape),
+            List(node.shape())
         );
         Err(Error::say(ErrorKind::ShapeMismatch, message))
     }
@@ -136,9 +139,9 @@ impl Block {
             return Ok(());
         }
         let message = format_args!(
-            "the blocks {self} and {other} have the extents {:?} and {:?}; give blocks of the same extents",
-            self.extents(),
-            other.extents()
+            "the blocks {self} and {other} have the extents {} and {}; give blocks of the same extents",
+            List(&self.extents()),
+            List(&other.extents())
         );
         Err(Error::say(ErrorKind::ShapeMismatch, message))
     }

@@ -8,7 +8,7 @@ mod upload;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::host_array::Element;
-use crate::node::TensorNode;
+use crate::node::{List, TensorNode};
 
 /// Refuses a slice whose element type is not the node's.
 fn check_dtype<T: Element>(node: &TensorNode) -> Result<()> {
@@ -32,8 +32,8 @@ pub(crate) fn check_len(node: &TensorNode, len_bytes: u64) -> Result<()> {
     Err(Error::say(
         ErrorKind::ShapeMismatch,
         format_args!(
-            "node {node} of shape {:?} has {} elements ({} bytes), but the array has {} ({len_bytes} bytes)",
-            node.shape(),
+            "node {node} of shape {} has {} elements ({} bytes), but the array has {} ({len_bytes} bytes)",
+            List(node.shape()),
             node.element_len(),
             node.size_bytes(),
             len_bytes / node.dtype().size_bytes()

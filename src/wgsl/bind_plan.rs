@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::node::List;
 
 /// Which tensors share a binding. Equal patterns of one kernel share one pipeline.
 #[derive(Clone, Debug)]
@@ -83,10 +84,10 @@ impl BindPlan {
         Err(Error::new(
             ErrorKind::LimitExceeded,
             format!(
-                "its tensors lie in {} heaps ({:?}), over the device's limit of {storage_buffers} storage bindings; \
+                "its tensors lie in {} heaps ({}), over the device's limit of {storage_buffers} storage bindings; \
                  allocate them in fewer, larger slabs, or open the device with the adapter's own limits",
                 self.heaps.len(),
-                self.heaps
+                List(&self.heaps)
             ),
         ))
     }

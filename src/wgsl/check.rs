@@ -4,6 +4,7 @@ use crate::diagnostic::Diagnostic;
 use crate::driver::limits::DeviceLimits;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
+use crate::node::List;
 use crate::wgsl::accessors::param_slot_bytes;
 use crate::wgsl::spec::{Access, KernelSpec};
 
@@ -110,9 +111,10 @@ fn check_limits(spec: &KernelSpec, limits: &DeviceLimits) -> Result<()> {
         return Err(Error::new(
             ErrorKind::LimitExceeded,
             format!(
-                "a grid of {:?} workgroups has a dimension of {groups}, over the device's limit of {}; fold the grid \
+                "a grid of {} workgroups has a dimension of {groups}, over the device's limit of {}; fold the grid \
                  into y or z",
-                spec.grid, limits.workgroups_per_dimension
+                List(&spec.grid),
+                limits.workgroups_per_dimension
             ),
         ));
     }

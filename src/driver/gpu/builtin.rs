@@ -124,6 +124,18 @@ pub(super) enum Builtin {
 }
 
 impl Builtin {
+    fn name(self) -> &'static str {
+        match self {
+            Builtin::Poke => "poke",
+            Builtin::CopyWithin => "copy within",
+            Builtin::CopyAcross => "copy across",
+            Builtin::WordsWithin => "words within",
+            Builtin::WordsAcross => "words across",
+            Builtin::LanesWithin => "lanes within",
+            Builtin::LanesAcross => "lanes across",
+        }
+    }
+
     fn text(self) -> String {
         match self {
             Builtin::Poke => POKE.to_owned(),
@@ -172,7 +184,7 @@ impl Builtins {
         if let Some(pipeline) = slot {
             return (pipeline.clone(), false);
         }
-        let label = format!("wgslab {builtin:?}");
+        let label = ["wgslab ", builtin.name()].concat();
         let layout = layouts.pipeline(device, &vec![false; builtin.heap_count()], SLOT_BYTES);
         let pipeline = Arc::new(device.create_pipeline(&label, &builtin.text(), &layout).1);
         *slot = Some(pipeline.clone());

@@ -109,7 +109,12 @@ impl GpuRunner {
         class: HeapClass,
         slab: (u64, u64),
     ) -> Result<HeapId> {
-        let label = format!("wgslab heap of {size_bytes} bytes ({class:?})");
+        let what = match class {
+            HeapClass::Working => "working",
+            HeapClass::Constant => "constant",
+            HeapClass::Landing => "landing",
+        };
+        let label = format!("wgslab {what} heap of {size_bytes} bytes");
         let (buffer, verdict) = scoped(&self.dev.device, || {
             self.dev.device.create_buffer(&label, size_bytes, usage::STORAGE | usage::COPY_SRC | usage::COPY_DST)
         });

@@ -4,6 +4,7 @@ use super::fault::{Checked, MEANING};
 use super::scope::{Access, Place, Scope, visit_parts};
 use super::types::Takes;
 use crate::error::ErrorKind;
+use crate::node::List;
 use crate::notation::ast::{AssignOp, Expr, ExprKind};
 use crate::notation::program::{Affine, ExprKind as Kind, Load, NodeIndex, Position, Ty};
 
@@ -46,7 +47,10 @@ impl<'a> Scope<'_, 'a> {
         Err(self.fail(
             ErrorKind::ShapeMismatch,
             at,
-            format_args!("\"{name}\" has rank {rank} (shape {shape:?}), and found are {found} positions; {remedy}"),
+            format_args!(
+                "\"{name}\" has rank {rank} (shape {}), and found are {found} positions; {remedy}",
+                List(shape)
+            ),
         ))
     }
 

@@ -6,6 +6,7 @@ use std::fmt::Arguments;
 use super::fault::{Checked, Failed};
 use super::scope::{Access, Place, Scope};
 use crate::error::ErrorKind;
+use crate::node::List;
 use crate::notation::program::{Affine, IndexId, Term, product};
 
 /// The factor of an index in a position.
@@ -50,7 +51,7 @@ impl Scope<'_, '_> {
 
     pub(super) fn axis(&self, place: &Place) -> String {
         let node = self.symbols.at(place.node);
-        format!("axis {} of \"{}\" {:?}", place.axis, node.name, node.shape)
+        format!("axis {} of \"{}\" {}", place.axis, node.name, List(&node.shape))
     }
 
     /// Gives each index without a range the common extent of the places where it stands alone. What stands so inside `pad`

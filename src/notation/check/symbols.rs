@@ -4,6 +4,7 @@ use super::Given;
 use super::fault::{Checked, Faults};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
+use crate::node::List;
 
 use crate::notation::ast::{Declaration, Name};
 use crate::notation::program::{NodeIndex, Origin, Program, ProgramNode, StaticIndex};
@@ -135,9 +136,11 @@ impl<'a> Symbols<'a> {
                 kind,
                 at,
                 format_args!(
-                    "\"{name}\" is declared {dtype}{extents:?} and given as {}{:?}; declare what is given, or leave the \
+                    "\"{name}\" is declared {dtype}{} and given as {}{}; declare what is given, or leave the \
                      declaration out",
-                    given.dtype, given.shape
+                    List(extents),
+                    given.dtype,
+                    List(&given.shape)
                 ),
             ));
         }
@@ -161,8 +164,11 @@ impl<'a> Symbols<'a> {
         if count <= MOST {
             return Ok(());
         }
-        let message =
-            format_args!("\"{}\" with shape {shape:?} has more than 2^53 elements; give it smaller extents", name.text);
+        let message = format_args!(
+            "\"{}\" with shape {} has more than 2^53 elements; give it smaller extents",
+            name.text,
+            List(shape)
+        );
         Err(self.faults.fail(ErrorKind::LimitExceeded, name.span.start, message))
     }
 
