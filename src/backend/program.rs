@@ -192,11 +192,11 @@ fn virtuals(loops: &mut Loops, nodes: &mut Vec<TensorNode>, merged: &[bool], kno
             continue;
         }
         let Some(left) = known.get(&node) else {
-            let message = format!(
+            let message = format_args!(
                 "node {node} is virtual, and nothing before computes it; compile with the optimize_ctx of the context that \
                  the routine that writes it leaves, or make it on_device"
             );
-            return Err(Error::new(ErrorKind::UnknownNode, message));
+            return Err(Error::say(ErrorKind::UnknownNode, message));
         };
         left.computation.put_in_front(loops, at, nodes, merged);
         virtuals.uses.push((node, left.computation.clone()));
@@ -206,10 +206,10 @@ fn virtuals(loops: &mut Loops, nodes: &mut Vec<TensorNode>, merged: &[bool], kno
         match Computation::of(loops, at, nodes, merged) {
             Ok(how) => virtuals.leaves.push((node, Arc::new(how))),
             Err(why) => {
-                let message = format!(
+                let message = format_args!(
                     "node {node} is virtual, and later programs could not compute it: {why}; make it on_device, or local"
                 );
-                return Err(Error::new(ErrorKind::KernelInterface, message));
+                return Err(Error::say(ErrorKind::KernelInterface, message));
             }
         }
     }
@@ -225,10 +225,10 @@ fn check_apart(program: &Program, nodes: &[TensorNode], merged: &[bool]) -> Resu
         let others = nodes.iter().enumerate().filter(|(at, _)| *at != statement.target && !is_merged(*at));
         let Some((_, other)) = others.into_iter().find(|(_, node)| meet(node, written)) else { continue };
         let (name, other) = (written.label(), other.label());
-        let message = format!(
+        let message = format_args!(
             "\"{name}\" is written, and \"{other}\" lies on the same bytes; use one name for them, or copy \"{other}\" first"
         );
-        return Err(Error::new(ErrorKind::KernelInterface, message));
+        return Err(Error::say(ErrorKind::KernelInterface, message));
     }
     Ok(())
 }

@@ -197,7 +197,7 @@ impl Lowering {
                 // A scattered axis is addressed whole.
                 Position::Computed(_) => {
                     free.push(indices.len());
-                    positions.push(Position::Affine(Affine::index(indices.len(), 0)));
+                    positions.push(Position::index(indices.len()));
                     indices.push(LoopIndex { name: "axis".to_owned(), lo: 0, hi: i64::from(*extent) });
                 }
             }
@@ -259,7 +259,7 @@ fn combined(op: Accumulate, a: Expr, b: Expr) -> Expr {
 fn all_of(shape: &[u32]) -> Vec<Position> {
     let mut all = Vec::new();
     for axis in 0..shape.len() {
-        all.push(Position::Affine(Affine::index(axis, 0)));
+        all.push(Position::index(axis));
     }
     all
 }

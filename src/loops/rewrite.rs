@@ -39,15 +39,41 @@ pub fn each_child_mut(expr: &mut Expr, change: &mut dyn FnMut(&mut Expr)) {
     }
 }
 
-/// What stands for each index of a nest in another one; `None` for those that nothing stands for.
-pub type IndexMap = Vec<Option<Affine>>;
+/// What stands for each index of a nest in another one.
+pub struct IndexMap {
+    of: Vec<Option<Affine>>,
+}
+
+impl IndexMap {
+    /// Nothing stands for so many indices.
+    pub fn new(count: usize) -> Self {
+        Self { of: vec![None; count] }
+    }
+
+    /// What stands for an index.
+    pub fn get(&self, index: IndexId) -> Option<&Affine> {
+        self.of.get(index)?.as_ref()
+    }
+
+    /// Says what stands for an index.
+    pub fn put(&mut self, index: IndexId, affine: Affine) {
+        if let Some(of) = self.of.get_mut(index) {
+            *of = Some(affine);
+        }
+    }
+
+    /// All that stands for indices.
+    pub fn all(&self) -> impl Iterator<Item = &Affine> {
+        self.of.iter().flatten()
+    }
+}
 
 /// An affine expression over the indices that stand for its own.
 fn mapped(affine: &Affine, map: &IndexMap) -> Option<Affine> {
     let mut sum = Affine::constant(affine.constant);
     for &(term, factor) in &affine.terms {
         match term {
-            Term::Index(index) => sum.add(map.get(index)?.as_ref()?, factor)?,
+            Term::Index(index) => sum.add(map.get(index)?, factor)?,
             Term::Static(_) => sum.add_term(term, factor)?,
         }
     }
@@ -73,7 +99,7 @@ pub fn map_expr(expr: &mut Expr, map: &IndexMap) -> bool {
 pub fn map_part(part: &mut Expr, map: &IndexMap) -> bool {
     match &mut part.kind {
         ExprKind::Index(index) => {
-            let Some(Some(affine)) = map.get(*index) else { return false };
+            let Some(affine) = map.get(*index) else { return false };
             *part = value_of(affine);
             true
         }
@@ -86,7 +112,7 @@ pub fn map_part(part: &mut Expr, map: &IndexMap) -> bool {
 /// Puts the indices that stand for them in place of indices; false where others than such do.
 pub fn map_indices(indices: &mut [IndexId], map: &IndexMap) -> bool {
     indices.iter_mut().all(|index| {
-        let other = map.get(*index).and_then(|affine| affine.as_ref()?.alone());
+        let other = map.get(*index).and_then(Affine::alone);
         other.map(|other| *index = other).is_some()
     })
 }

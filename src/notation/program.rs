@@ -292,6 +292,13 @@ pub enum Position {
     Computed(Expr),
 }
 
+impl Position {
+    /// The value of an index.
+    pub(crate) fn index(index: IndexId) -> Self {
+        Position::Affine(Affine::index(index, 0))
+    }
+}
+
 /// A typed expression: a pointer, since expressions are handed on much more often than they are made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr(Box<TypedKind>);

@@ -81,9 +81,9 @@ impl BindPlan {
         if self.heaps.len() <= storage_buffers as usize {
             return Ok(());
         }
-        Err(Error::new(
+        Err(Error::say(
             ErrorKind::LimitExceeded,
-            format!(
+            format_args!(
                 "its tensors lie in {} heaps ({}), over the device's limit of {storage_buffers} storage bindings; \
                  allocate them in fewer, larger slabs, or open the device with the adapter's own limits",
                 self.heaps.len(),

@@ -23,8 +23,8 @@ pub fn check(spec: &KernelSpec, limits: &DeviceLimits) -> Result<()> {
 const USED_BY_ACCESSORS: &str = "array atomic atomicAdd atomicAnd atomicCompareExchangeWeak atomicLoad atomicMax \
     atomicMin atomicOr atomicStore bitcast bool extractBits f32 i32 max min round select u32 unpack2x16float vec4";
 
-fn interface(message: String) -> Error {
-    Error::new(ErrorKind::KernelInterface, message)
+fn interface(message: std::fmt::Arguments<'_>) -> Error {
+    Error::say(ErrorKind::KernelInterface, message)
 }
 
 fn check_names(spec: &KernelSpec) -> Result<()> {
@@ -37,33 +37,35 @@ fn check_names(spec: &KernelSpec) -> Result<()> {
         };
         let plain = !name.is_empty() && name.bytes().all(is_of_word) && !name.ends_with("__");
         if !plain {
-            return Err(interface(format!(
+            return Err(interface(format_args!(
                 "{what} name \"{name}\" cannot be part of a WGSL name; use ASCII letters, digits and _"
             )));
         }
         if seen.contains(&name) {
-            return Err(interface(format!(
+            return Err(interface(format_args!(
                 "the name \"{name}\" is declared twice; give each tensor and static its own"
             )));
         }
         seen.push(name);
     }
     if spec.tensors.iter().filter(|tensor| tensor.merged).count() > 1 {
-        return Err(interface("a kernel merges one node, since the merge buffer has one tenant; split it".to_owned()));
+        return Err(interface(format_args!(
+            "a kernel merges one node, since the merge buffer has one tenant; split it"
+        )));
     }
     for tensor in &spec.tensors {
         if tensor.node.element_len() > u64::from(u32::MAX) {
-            let message = format!(
+            let message = format_args!(
                 "tensor \"{}\": node {} has {} elements, more than the 4294967295 that a kernel can count; split it",
                 tensor.name,
                 tensor.node,
                 tensor.node.element_len()
             );
-            return Err(Error::new(ErrorKind::LimitExceeded, message));
+            return Err(Error::say(ErrorKind::LimitExceeded, message));
         }
         let atomic_type = matches!(tensor.node.dtype(), DType::F32 | DType::I32 | DType::U32);
         if tensor.access == Access::Atomic && !atomic_type {
-            return Err(interface(format!(
+            return Err(interface(format_args!(
                 "tensor \"{}\" ({}) cannot be atomic: only f32, i32 and u32 can; use read_write",
                 tensor.name,
                 tensor.node.dtype()
@@ -102,15 +104,17 @@ fn check_text(text: &str) -> Result<()> {
             let place = Diagnostic::at(text, 0, "expected one function marked @compute @workgroup_size(…)");
             Err(Error::with_diagnostics(ErrorKind::KernelInterface, "no entry point", vec![place]))
         }
-        _ => Err(interface(format!("{entries} entry points marked @compute; compile each as a kernel of its own"))),
+        _ => {
+            Err(interface(format_args!("{entries} entry points marked @compute; compile each as a kernel of its own")))
+        }
     }
 }
 
 fn check_limits(spec: &KernelSpec, limits: &DeviceLimits) -> Result<()> {
     if let Some(groups) = spec.grid.iter().find(|&&groups| groups > limits.workgroups_per_dimension) {
-        return Err(Error::new(
+        return Err(Error::say(
             ErrorKind::LimitExceeded,
-            format!(
+            format_args!(
                 "a grid of {} workgroups has a dimension of {groups}, over the device's limit of {}; fold the grid \
                  into y or z",
                 List(&spec.grid),
@@ -120,9 +124,9 @@ fn check_limits(spec: &KernelSpec, limits: &DeviceLimits) -> Result<()> {
     }
     let bytes = param_slot_bytes(spec);
     if bytes > limits.uniform_binding_bytes {
-        return Err(Error::new(
+        return Err(Error::say(
             ErrorKind::LimitExceeded,
-            format!(
+            format_args!(
                 "{} tensors and {} statics need a parameter block of {bytes} bytes, over the device's limit of {}; \
                  split the kernel",
                 spec.tensors.len(),

@@ -137,7 +137,7 @@ pub(super) struct Copies {
 
 impl TwinMemory for Copies {
     fn read(&self, tensor: usize) -> Result<Vec<u8>> {
-        self.before.get(tensor).cloned().ok_or_else(|| Error::bug(format!("a twin read tensor {tensor}")))
+        self.before.get(tensor).cloned().ok_or_else(|| Error::bug(format_args!("a twin read tensor {tensor}")))
     }
 
     fn write(&mut self, tensor: usize, bytes: &[u8]) -> Result<()> {

@@ -167,7 +167,7 @@ impl HostReadback {
     /// The bytes of one part.
     pub(crate) fn part(&self, part: usize) -> Result<&[u8]> {
         let found = self.parts.get(part).map(Vec::as_slice);
-        found.ok_or_else(|| Error::bug(format!("part {part} of a readback of {}", self.parts.len())))
+        found.ok_or_else(|| Error::bug(format_args!("part {part} of a readback of {}", self.parts.len())))
     }
 }
 

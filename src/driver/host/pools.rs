@@ -111,7 +111,7 @@ impl Pools {
         let mut rest = row;
         moved.each_run(|_, dst| {
             let Some((run, after)) = rest.split_at_checked(moved.run_bytes as usize) else {
-                return Err(Error::bug(format!("a row of {} bytes is shorter than its block", row.len())));
+                return Err(Error::bug(format_args!("a row of {} bytes is shorter than its block", row.len())));
             };
             range[dst as usize..dst as usize + run.len()].copy_from_slice(run);
             rest = after;

@@ -77,15 +77,15 @@ impl<'a> Maker<'a> {
 
     /// The value at those positions, in a nest that has `indices` more.
     fn at(&self, positions: &[Position], reader: &mut Nest) -> Option<Expr> {
-        let mut map: IndexMap = vec![None; self.nest.indices.len()];
+        let mut map = IndexMap::new(self.nest.indices.len());
         for free in &self.nest.free {
             // Those that no axis has run over one value.
-            map[*free] = Some(Affine::constant(self.nest.indices[*free].lo));
+            map.put(*free, Affine::constant(self.nest.indices[*free].lo));
         }
         for (axis, position) in self.store.positions.iter().zip(positions) {
             let (Position::Affine(axis), Position::Affine(affine)) = (axis, position) else { return None };
             if let Some(index) = axis.alone() {
-                map[index] = Some(affine.clone());
+                map.put(index, affine.clone());
             }
         }
         add_indices(&mut map, self.nest, reader);
@@ -96,9 +96,9 @@ impl<'a> Maker<'a> {
 
 /// Gives a nest an index for each one of another that nothing stands for: those of reductions.
 pub fn add_indices(map: &mut IndexMap, from: &Nest, to: &mut Nest) {
-    for (own, range) in map.iter_mut().zip(&from.indices) {
-        if own.is_none() {
-            *own = Some(Affine::index(to.indices.len(), 0));
+    for (own, range) in from.indices.iter().enumerate() {
+        if map.get(own).is_none() {
+            map.put(own, Affine::index(to.indices.len(), 0));
             to.indices.push(range.clone());
         }
     }

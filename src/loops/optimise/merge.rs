@@ -121,11 +121,11 @@ fn find_read<'e>(by: &Nest, expr: &'e Expr, found: &mut Option<&'e Load>) {
 fn behind(loops: &Loops, first: &Nest, second: &Nest, read: &Load) -> Option<(IndexMap, bool)> {
     let mut stores = first.stores().filter(|store| store.target == read.node);
     let (Some(store), None) = (stores.next(), stores.next()) else { return None };
-    let mut map: IndexMap = vec![None; first.indices.len()];
+    let mut map = IndexMap::new(first.indices.len());
     for free in &first.free {
         let range = &first.indices[*free];
         if range.count() == 1 {
-            map[*free] = Some(Affine::constant(range.lo));
+            map.put(*free, Affine::constant(range.lo));
         }
     }
     for (own, other) in store.positions.iter().zip(&read.positions) {
@@ -133,11 +133,13 @@ fn behind(loops: &Loops, first: &Nest, second: &Nest, read: &Load) -> Option<(In
         if let [(Term::Index(free), 1)] = own.terms[..] {
             let mut moved = other.clone();
             moved.constant = moved.constant.checked_sub(own.constant)?;
-            map[free] = Some(moved);
+            map.put(free, moved);
         }
     }
     let mut stored = store.positions.clone();
-    if first.free.iter().any(|free| map[*free].is_none()) || !map_affines(&mut stored, &map) || stored != read.positions
+    if first.free.iter().any(|free| map.get(*free).is_none())
+        || !map_affines(&mut stored, &map)
+        || stored != read.positions
     {
         return None;
     }
@@ -145,7 +147,7 @@ fn behind(loops: &Loops, first: &Nest, second: &Nest, read: &Load) -> Option<(In
     let mut is_paired = true;
     for free in &first.free {
         let range = &first.indices[*free];
-        let Some(Affine { constant, terms }) = &map[*free] else { return None };
+        let Affine { constant, terms } = map.get(*free)?;
         is_paired &= match terms[..] {
             [] => range.count() == 1 && *constant == range.lo,
             [(Term::Index(index), 1)] => {
@@ -170,7 +172,7 @@ fn behind(loops: &Loops, first: &Nest, second: &Nest, read: &Load) -> Option<(In
         Term::Static(_) => true,
     };
     let is_subset = is_whole(loops, first, store)
-        && map.iter().flatten().all(|affine| affine.terms.iter().all(is_known))
+        && map.all().all(|affine| affine.terms.iter().all(is_known))
         && points(&second.indices, &second.free) <= points(&first.indices, &first.free);
     is_subset.then_some((map, false))
 }
@@ -180,13 +182,13 @@ fn beside(first: &Nest, second: &Nest) -> Option<IndexMap> {
     if first.has_fold() || second.has_fold() || first.free.len() != second.free.len() {
         return None;
     }
-    let mut map: IndexMap = vec![None; first.indices.len()];
+    let mut map = IndexMap::new(first.indices.len());
     for (own, other) in first.free.iter().zip(&second.free) {
         let (one, two) = (&first.indices[*own], &second.indices[*other]);
         if (one.lo, one.hi) != (two.lo, two.hi) {
             return None;
         }
-        map[*own] = Some(Affine::index(*other, 0));
+        map.put(*own, Affine::index(*other, 0));
     }
     Some(map)
 }

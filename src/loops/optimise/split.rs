@@ -154,19 +154,19 @@ fn parts_of(loops: &mut Loops, at: usize, stage: usize, (busy, in_rows): (u64, b
     let terms = vec![(Term::Index(along), along_by), (Term::Index(part), part_by)];
     let from = lo + turns * parts;
     let is_whole = from >= hi;
-    let mut map: IndexMap = Vec::new();
+    let mut map = IndexMap::new(partial.indices.len());
     for own in 0..partial.indices.len() {
-        map.push(Some(Affine::index(own, 0)));
+        map.put(own, Affine::index(own, 0));
     }
-    map[along] = Some(Affine { constant: lo, terms });
+    map.put(along, Affine { constant: lo, terms });
     let mut is_mapped = map_expr(&mut of_part, &map);
-    map[along] = Some(Affine::index(part + 1, 0));
+    map.put(along, Affine::index(part + 1, 0));
     is_mapped &= is_whole || map_expr(&mut rest, &map);
     if !is_mapped {
         return None;
     }
     let target = loops.buffers.len();
-    let positions = vec![Position::Affine(number), Position::Affine(Affine::index(part, 0))];
+    let positions = vec![Position::Affine(number), Position::index(part)];
     let load = Load { node: target, positions: positions.clone(), pad: None };
     partial.stages.push(Stage {
         value: of_part,

@@ -34,12 +34,13 @@ impl<'a> Symbols<'a> {
         for given in all_given {
             let (name, rank) = (&given.name, given.shape.len());
             let Err(place) = symbols.find(name) else {
-                let message = format!("node \"{name}\" is given twice; give each node once, under a name of its own");
-                return Err(Error::new(ErrorKind::DuplicateNode, message));
+                let message =
+                    format_args!("node \"{name}\" is given twice; give each node once, under a name of its own");
+                return Err(Error::say(ErrorKind::DuplicateNode, message));
             };
             if rank > MAX_RANK {
-                let message = format!("node \"{name}\" has rank {rank}; programs work with rank 0 to {MAX_RANK}");
-                return Err(Error::new(ErrorKind::ShapeMismatch, message));
+                let message = format_args!("node \"{name}\" has rank {rank}; programs work with rank 0 to {MAX_RANK}");
+                return Err(Error::say(ErrorKind::ShapeMismatch, message));
             }
             symbols.known.insert(place, Symbol { name, given: Some(given), node: None, defined: None });
         }
@@ -176,11 +177,11 @@ impl<'a> Symbols<'a> {
     pub(super) fn finish(mut self, outputs: &[String]) -> Result<Program> {
         for output in outputs {
             let Some(node) = self.node(output) else {
-                let message = format!(
+                let message = format_args!(
                     "output \"{output}\" is no node of the program; list nodes that it assigns, or that are declared or \
                      given"
                 );
-                return Err(Error::new(ErrorKind::UnknownNode, message));
+                return Err(Error::say(ErrorKind::UnknownNode, message));
             };
             self.program.nodes[node].is_output = true;
         }

@@ -6,8 +6,8 @@ fn lab_scale(y: f32, n: i32) -> f32 {
 
 // exp(r) for |r| <= ln(2) / 2 (Cephes, expf).
 fn lab_exp_near(r: f32) -> f32 {
-  let p = ((((1.9875691500e-4f * r + 1.3981999507e-3f) * r + 8.3334519073e-3f) * r + 4.1665795894e-2f) * r
-    + 1.6666665459e-1f) * r + 5.0000001201e-1f;
+  let p = ((((1.9875691e-4f * r + 1.3981999e-3f) * r + 8.333452e-3f) * r + 0.041665796f) * r
+    + 0.16666666f) * r + 0.5f;
   return p * r * r + r + 1.0f;
 }
 
@@ -15,8 +15,8 @@ fn lab_exp(v: f32) -> f32 {
   if (lab_isnan(v)) { return v; }
   if (v > 89.0f) { return lab_f(0x7f800000u); }
   if (v < -104.0f) { return 0.0f; }
-  let n = round(v * 1.44269504f);
-  return lab_scale(lab_exp_near(v - n * 0.693359375f + n * 2.12194440e-4f), i32(n));
+  let n = round(v * 1.442695f);
+  return lab_scale(lab_exp_near(v - n * 0.6933594f + n * 2.1219444e-4f), i32(n));
 }
 
 fn lab_exp2(v: f32) -> f32 {
@@ -24,7 +24,7 @@ fn lab_exp2(v: f32) -> f32 {
   if (v >= 128.0f) { return lab_f(0x7f800000u); }
   if (v < -150.0f) { return 0.0f; }
   let n = round(v);
-  return lab_scale(lab_exp_near((v - n) * 0.693147181f), i32(n));
+  return lab_scale(lab_exp_near((v - n) * 0.6931472f), i32(n));
 }
 
 // The exponent and what the mantissa, between the roots of 1/2 and 2, has over 1; of a positive finite number.
@@ -43,9 +43,9 @@ fn lab_split(v: f32) -> vec2<f32> {
 fn lab_log_rest(t: f32, e: f32) -> f32 {
   let s = t / (2.0f + t);
   let z = s * s;
-  let r = z * (0.66666662693f + z * (0.40000972152f + z * (0.28498786688f + z * 0.24279078841f)));
+  let r = z * (0.6666666f + z * (0.40000972f + z * (0.28498787f + z * 0.24279079f)));
   let h = 0.5f * t * t;
-  return s * (h + r) + e * 9.0580006145e-6f - h;
+  return s * (h + r) + e * 9.058001e-6f - h;
 }
 
 // What a logarithm is outside the positive finite numbers.
@@ -61,13 +61,13 @@ fn lab_is_positive(v: f32) -> bool { return bitcast<u32>(v) - 1u < 0x7f7fffffu; 
 fn lab_log(v: f32) -> f32 {
   if (!lab_is_positive(v)) { return lab_log_edge(v); }
   let p = lab_split(v);
-  return p.x * 0.69313812256f + (p.y + lab_log_rest(p.y, p.x));
+  return p.x * 0.6931381f + (p.y + lab_log_rest(p.y, p.x));
 }
 
 fn lab_log2(v: f32) -> f32 {
   if (!lab_is_positive(v)) { return lab_log_edge(v); }
   let p = lab_split(v);
-  return p.x + (p.y + lab_log_rest(p.y, 0.0f)) * 1.44269504f;
+  return p.x + (p.y + lab_log_rest(p.y, 0.0f)) * 1.442695f;
 }
 
 fn lab_log1p_small(u: f32) -> f32 { return u + lab_log_rest(u, 0.0f); }
@@ -105,7 +105,7 @@ fn lab_quadrant_far(v: f32) -> vec2<f32> {
     low = ~low;
     high = ~high;
   }
-  var r = (f32(high) + f32(low) * 2.3283064365e-10f) * 2.3283064365e-10f * 1.57079633f;
+  var r = (f32(high) + f32(low) * 2.3283064e-10f) * 2.3283064e-10f * 1.5707964f;
   r = select(r, -r, negative != (v < 0.0f));
   return vec2<f32>(f32(select(q, 4u - (q & 3u), v < 0.0f) & 3u), r);
 }
@@ -113,19 +113,19 @@ fn lab_quadrant_far(v: f32) -> vec2<f32> {
 // The quadrant, 0 to 3, and the angle from its middle, at most pi / 4 away.
 fn lab_quadrant(v: f32) -> vec2<f32> {
   if (abs(v) >= 8192.0f) { return lab_quadrant_far(v); }
-  let k = round(v * 0.636619772f);
-  let r = ((v - k * 1.5703125f) - k * 4.837512969970703125e-4f) - k * 7.54978995489188e-8f;
+  let k = round(v * 0.63661975f);
+  let r = ((v - k * 1.5703125f) - k * 4.837513e-4f) - k * 7.54979e-8f;
   return vec2<f32>(f32(i32(k) & 3i), r);
 }
 
 fn lab_sin_near(r: f32) -> f32 {
   let z = r * r;
-  return ((-1.9515295891e-4f * z + 8.3321608736e-3f) * z - 1.6666654611e-1f) * z * r + r;
+  return ((-1.9515296e-4f * z + 8.332161e-3f) * z - 0.16666655f) * z * r + r;
 }
 
 fn lab_cos_near(r: f32) -> f32 {
   let z = r * r;
-  return ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f) * z * z - 0.5f * z + 1.0f;
+  return ((2.4433157e-5f * z - 1.3887316e-3f) * z + 0.041666646f) * z * z - 0.5f * z + 1.0f;
 }
 
 // The sine of an angle that is so many quadrants further.
@@ -150,16 +150,16 @@ fn lab_tan(v: f32) -> f32 {
   let p = lab_quadrant(v);
   let z = p.y * p.y;
   // Cephes, tanf.
-  let t = (((((9.38540185543e-3f * z + 3.11992232697e-3f) * z + 2.44301354525e-2f) * z + 5.34112807005e-2f) * z
-    + 1.33387994085e-1f) * z + 3.33331568548e-1f) * z * p.y + p.y;
+  let t = (((((9.385402e-3f * z + 3.1199222e-3f) * z + 0.024430135f) * z + 0.05341128f) * z
+    + 0.133388f) * z + 0.33333156f) * z * p.y + p.y;
   if ((i32(p.x) & 1i) != 0i) { return -1.0f / t; }
   return t;
 }
 
 // asin(x) for 0 <= x <= 1/2, with z = x^2 (Cephes, asinf).
 fn lab_asin_near(x: f32, z: f32) -> f32 {
-  return ((((4.2163199048e-2f * z + 2.4181311049e-2f) * z + 4.5470025998e-2f) * z + 7.4953002686e-2f) * z
-    + 1.6666752422e-1f) * z * x + x;
+  return ((((0.0421632f * z + 0.024181312f) * z + 0.045470025f) * z + 0.074953005f) * z
+    + 0.16666752f) * z * x + x;
 }
 
 fn lab_asin(v: f32) -> f32 {
@@ -167,17 +167,17 @@ fn lab_asin(v: f32) -> f32 {
   if (lab_isnan(v) || a > 1.0f) { return lab_f(0x7fc00000u); }
   if (a <= 0.5f) { return lab_asin_near(v, v * v); }
   let z = 0.5f * (1.0f - a);
-  let y = 1.57079633f - 2.0f * lab_asin_near(sqrt(z), z);
+  let y = 1.5707964f - 2.0f * lab_asin_near(sqrt(z), z);
   return select(y, -y, v < 0.0f);
 }
 
 fn lab_acos(v: f32) -> f32 {
   let a = abs(v);
   if (lab_isnan(v) || a > 1.0f) { return lab_f(0x7fc00000u); }
-  if (a <= 0.5f) { return 1.57079633f - lab_asin_near(v, v * v); }
+  if (a <= 0.5f) { return 1.5707964f - lab_asin_near(v, v * v); }
   let z = 0.5f * (1.0f - a);
   let y = 2.0f * lab_asin_near(sqrt(z), z);
-  return select(y, 3.14159265f - y, v < 0.0f);
+  return select(y, 3.1415927f - y, v < 0.0f);
 }
 
 // Cephes, atanf.
@@ -186,16 +186,16 @@ fn lab_atan(v: f32) -> f32 {
   let a = abs(v);
   var x = a;
   var y = 0.0f;
-  if (a > 2.41421356f) {
-    y = 1.57079633f;
+  if (a > 2.4142137f) {
+    y = 1.5707964f;
     x = -1.0f / a;
     if (a > 1e30f) { x = 0.0f; }
-  } else if (a > 0.414213562f) {
-    y = 0.785398163f;
+  } else if (a > 0.41421357f) {
+    y = 0.7853982f;
     x = (a - 1.0f) / (a + 1.0f);
   }
   let z = x * x;
-  y += (((8.05374449538e-2f * z - 1.38776856032e-1f) * z + 1.99777106478e-1f) * z - 3.33329491539e-1f) * z * x + x;
+  y += (((0.080537446f * z - 0.13877685f) * z + 0.19977711f) * z - 0.3333295f) * z * x + x;
   return lab_f(bitcast<u32>(y) | (bitcast<u32>(v) & 0x80000000u));
 }
 
@@ -207,14 +207,14 @@ fn lab_atan2(y: f32, x: f32) -> f32 {
   let large = max(a, b);
   var r = 0.0f;
   if (lab_isinf(large)) {
-    r = select(select(0.0f, 1.57079633f, a > b), 0.785398163f, a == b);
+    r = select(select(0.0f, 1.5707964f, a > b), 0.7853982f, a == b);
   } else if (large > 0.0f) {
     // Into the range in which quotients are accurate.
     let k = select(select(1.0f, 16777216.0f, large < 1e-30f), 0.0625f, large > 1e30f);
     r = lab_atan((min(a, b) * k) / (large * k));
-    r = select(r, 1.57079633f - r, a > b);
+    r = select(r, 1.5707964f - r, a > b);
   }
-  r = select(r, 3.14159265f - r, bitcast<u32>(x) >= 0x80000000u);
+  r = select(r, 3.1415927f - r, bitcast<u32>(x) >= 0x80000000u);
   return lab_f(bitcast<u32>(r) | (bitcast<u32>(y) & 0x80000000u));
 }
 
@@ -222,19 +222,19 @@ fn lab_sinh(v: f32) -> f32 {
   let a = abs(v);
   if (!(a >= 1.0f)) {
     let z = v * v;
-    return ((2.03721912945e-4f * z + 8.33028376239e-3f) * z + 1.66667160211e-1f) * z * v + v;
+    return ((2.0372191e-4f * z + 8.330284e-3f) * z + 0.16666716f) * z * v + v;
   }
   // In halves where the exponential alone would overflow.
-  let e = lab_exp(select(a, 0.5f * a, a > 80.0f));
-  let y = select(0.5f * e - 0.5f / e, 0.5f * e * e, a > 80.0f);
+  let e = lab_exp(select(a, 0.5f * a, a > 8e1f));
+  let y = select(0.5f * e - 0.5f / e, 0.5f * e * e, a > 8e1f);
   return select(y, -y, v < 0.0f);
 }
 
 fn lab_cosh(v: f32) -> f32 {
   if (lab_isnan(v)) { return v; }
   let a = abs(v);
-  let e = lab_exp(select(a, 0.5f * a, a > 80.0f));
-  return select(0.5f * e + 0.5f / e, 0.5f * e * e, a > 80.0f);
+  let e = lab_exp(select(a, 0.5f * a, a > 8e1f));
+  return select(0.5f * e + 0.5f / e, 0.5f * e * e, a > 8e1f);
 }
 
 // Cephes, tanhf.
@@ -243,18 +243,18 @@ fn lab_tanh(v: f32) -> f32 {
   let a = abs(v);
   if (a < 0.625f) {
     let z = v * v;
-    return ((((-5.70498872745e-3f * z + 2.06390887954e-2f) * z - 5.37397155531e-2f) * z + 1.33314422036e-1f) * z
-      - 3.33332819422e-1f) * z * v + v;
+    return ((((-5.7049887e-3f * z + 0.020639088f) * z - 0.053739715f) * z + 0.13331442f) * z
+      - 0.3333328f) * z * v + v;
   }
-  let y = 1.0f - 2.0f / (lab_exp(2.0f * min(a, 20.0f)) + 1.0f);
+  let y = 1.0f - 2.0f / (lab_exp(2.0f * min(a, 2e1f)) + 1.0f);
   return select(y, -y, v < 0.0f);
 }
 
 // erf(x) for |x| < 1 (Cephes, erff).
 fn lab_erf_near(x: f32) -> f32 {
   let z = x * x;
-  return x * ((((((7.853861353153693e-5f * z - 8.010193625184903e-4f) * z + 5.188327685732524e-3f) * z
-    - 2.685381193529856e-2f) * z + 1.128358514861418e-1f) * z - 3.761262582423300e-1f) * z + 1.128379165726710f);
+  return x * ((((((7.8538615e-5f * z - 8.0101937e-4f) * z + 5.1883277e-3f) * z
+    - 0.026853813f) * z + 0.112835854f) * z - 0.37612626f) * z + 1.1283791f);
 }
 
 // 1 - erf(x) for x >= 1 (Cephes, erfcf). The square in two parts, whose first is exact.
@@ -266,13 +266,13 @@ fn lab_erfc_far(x: f32) -> f32 {
   let y = q * q;
   var p = 0.0f;
   if (x < 2.0f) {
-    p = (((((((2.326819970068386e-2f * y - 1.387039388740657e-1f) * y + 3.687424674597105e-1f) * y
-      - 5.824733027278666e-1f) * y + 6.210004621745983e-1f) * y - 4.944515323274145e-1f) * y
-      + 3.404879937665872e-1f) * y - 2.741127028184656e-1f) * y + 5.638259427386472e-1f;
+    p = (((((((0.0232682f * y - 0.13870394f) * y + 0.36874247f) * y
+      - 0.5824733f) * y + 0.62100047f) * y - 0.49445152f) * y
+      + 0.340488f) * y - 0.2741127f) * y + 0.56382596f;
   } else {
-    p = ((((((-1.047766399936249e+1f * y + 1.297719955372516e+1f) * y - 7.495518717768503f) * y
-      + 2.921019019210786f) * y - 1.015265279202700f) * y + 4.218463358204948e-1f) * y
-      - 2.820767439740514e-1f) * y + 5.641895067754075e-1f;
+    p = ((((((-1.047766399936249e+1f * y + 1.297719955372516e+1f) * y - 7.4955187f) * y
+      + 2.921019f) * y - 1.0152652f) * y + 0.42184633f) * y
+      - 0.28207675f) * y + 0.5641895f;
   }
   return e * q * p;
 }
@@ -287,7 +287,7 @@ fn lab_erf(v: f32) -> f32 {
 
 fn lab_gelu(v: f32) -> f32 {
   if (lab_isnan(v)) { return v; }
-  let t = v * 0.707106781f;
+  let t = v * 0.70710677f;
   if (abs(t) < 1.0f) { return 0.5f * v * (1.0f + lab_erf_near(t)); }
   if (v > 0.0f) { return 0.5f * v * (2.0f - lab_erfc_far(t)); }
   if (v < -15.0f) { return -0.0f; }
@@ -300,13 +300,13 @@ fn lab_sigmoid(v: f32) -> f32 {
 }
 
 fn lab_gelu_tanh(v: f32) -> f32 {
-  if (v < -200.0f) { return -0.0f; }
-  return v * lab_sigmoid(1.59576912f * (v + 0.044715f * v * v * v));
+  if (v < -2e2f) { return -0.0f; }
+  return v * lab_sigmoid(1.5957692f * (v + 0.044715f * v * v * v));
 }
 
 fn lab_silu(v: f32) -> f32 {
-  if (v < -200.0f) { return -0.0f; }
-  if (v < -80.0f) {
+  if (v < -2e2f) { return -0.0f; }
+  if (v < -8e1f) {
     // In halves: the exponential is subnormal before the product is.
     let h = lab_exp(0.5f * v);
     return v * h * h;
@@ -345,8 +345,8 @@ fn lab_pow_positive(x: f32, y: f32) -> f32 {
   let tl = m - (th - c);
   let sl = v * ((u - sh * th) - sh * tl);
   let s2 = s * s;
-  let r = s2 * s2 * (0.60000002384f + s2 * (0.42857143283f + s2 * (0.33333334327f + s2 * (0.27272811532f
-    + s2 * (0.23066075146f + s2 * 0.20697501302f))))) + sl * (sh + s);
+  let r = s2 * s2 * (0.6f + s2 * (0.42857143f + s2 * (0.33333334f + s2 * (0.27272812f
+    + s2 * (0.23066075f + s2 * 0.20697501f))))) + sl * (sh + s);
   let h2 = sh * sh;
   let ph = lab_f(bitcast<u32>(3.0f + h2 + r) & 0xfffff000u);
   let pl = r - ((ph - 3.0f) - h2);
@@ -354,21 +354,21 @@ fn lab_pow_positive(x: f32, y: f32) -> f32 {
   let b = sl * ph + pl * s;
   let zh = lab_f(bitcast<u32>(a + b) & 0xfffff000u);
   let zl = b - (zh - a);
-  let lh = 0.96191406250f * zh;
-  let ll = -1.1736857402e-4f * zh + zl * 0.96179670095f + select(0.0f, 1.56322085e-6f, c > 1.0f);
-  let d = select(0.0f, 0.584960938f, c > 1.0f);
+  let lh = 0.96191406f * zh;
+  let ll = -1.17368574e-4f * zh + zl * 0.9617967f + select(0.0f, 1.5632208e-6f, c > 1.0f);
+  let d = select(0.0f, 0.58496094f, c > 1.0f);
   let t1 = lab_f(bitcast<u32>(((lh + ll) + d) + n) & 0xfffff000u);
   let t2 = ll - (((t1 - n) - d) - lh);
   let yh = lab_f(bitcast<u32>(y) & 0xfffff000u);
   let low = (y - yh) * t1 + y * t2;
   let high = yh * t1;
   let z = high + low;
-  if (lab_isnan(z) || abs(z) > 200.0f) {
+  if (lab_isnan(z) || abs(z) > 2e2f) {
     let grows = (x > 1.0f) == (y > 0.0f);
     return select(0.0f, lab_f(0x7f800000u), grows);
   }
   let k = round(z);
-  return lab_scale(lab_exp_near(((high - k) + low) * 0.693147181f), i32(k));
+  return lab_scale(lab_exp_near(((high - k) + low) * 0.6931472f), i32(k));
 }
 
 fn lab_pow(x: f32, y: f32) -> f32 {
@@ -417,5 +417,5 @@ fn lab_uniform(seed: u32, counter: u32) -> f32 {
 
 fn lab_normal(seed: u32, counter: u32) -> f32 {
   let v = f32(lab_threefry2x32(seed, 0u, counter, 1u) >> 8u) * lab_f(0x33800000u);
-  return sqrt(-2.0f * lab_log(1.0f - lab_uniform(seed, counter))) * lab_cos(6.28318531f * v);
+  return sqrt(-2.0f * lab_log(1.0f - lab_uniform(seed, counter))) * lab_cos(6.2831855f * v);
 }

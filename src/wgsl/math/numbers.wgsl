@@ -45,14 +45,14 @@ fn lab_pow_ui(base: u32, exponent: i32) -> u32 {
 
 fn lab_f_to_i(v: f32) -> i32 {
   if (lab_isnan(v)) { return 0i; }
-  if (v >= 2147483648.0f) { return 2147483647i; }
-  if (v <= -2147483648.0f) { return -2147483647i - 1i; }
+  if (v >= 2.1474836e9f) { return 2147483647i; }
+  if (v <= -2.1474836e9f) { return -2147483647i - 1i; }
   return i32(v);
 }
 
 fn lab_f_to_u(v: f32) -> u32 {
   if (lab_isnan(v) || v <= 0.0f) { return 0u; }
-  if (v >= 4294967296.0f) { return 4294967295u; }
+  if (v >= 4.2949673e9f) { return 4294967295u; }
   return u32(v);
 }
 

@@ -61,7 +61,7 @@ impl NestCode {
         let mut tensors = Vec::new();
         for buffer in &lowering.tensors {
             let place = buffers.iter().position(|known| known == buffer);
-            let place = place.ok_or_else(|| Error::bug(format!("a nest reads buffer {buffer}")))?;
+            let place = place.ok_or_else(|| Error::bug(format_args!("a nest reads buffer {buffer}")))?;
             tensors.push((place, loops.buffers[*buffer].dtype));
         }
         // The longest reduction, the last one of those.
