@@ -86,7 +86,11 @@ impl<'a> Machine<'a> {
                     }
                 }
             }
-            What::Move => self.lanes.copy_within(a..a + 1, to as usize),
+            // The lanes that are not in use keep what they have accumulated.
+            What::Move => {
+                let value = self.lanes[a];
+                self.lanes[to as usize][..count].copy_from_slice(&value[..count]);
+            }
             _ => {
                 let (before, out) = self.lanes.split_at_mut(to as usize);
                 let Some(out) = out.first_mut() else { return at };
