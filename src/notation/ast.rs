@@ -1,6 +1,8 @@
 //! The syntax of a program: what the parser reads, the builder makes and the formatter prints. Nothing is resolved yet:
 //! a name may be a node or an index, and no type is known.
 
+use std::ops::{Deref, DerefMut};
+
 use crate::dtype::DType;
 use crate::notation::words::word_at;
 
@@ -115,12 +117,38 @@ pub enum AssignOp {
 }
 
 /// An expression where it stands; at most [`crate::notation::words::MAX_DEPTH`] deep, so that it may be walked recursively.
+/// It is a pointer, since expressions are handed on more often than they are made.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Expr {
+pub struct Expr(Box<Placed>);
+
+/// What an expression is, and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placed {
     /// What it is.
     pub kind: ExprKind,
     /// Where it stands.
     pub span: Span,
+}
+
+impl Expr {
+    /// An expression that stands there.
+    pub fn new(kind: ExprKind, span: Span) -> Self {
+        Self(Box::new(Placed { kind, span }))
+    }
+}
+
+impl Deref for Expr {
+    type Target = Placed;
+
+    fn deref(&self) -> &Placed {
+        &self.0
+    }
+}
+
+impl DerefMut for Expr {
+    fn deref_mut(&mut self) -> &mut Placed {
+        &mut self.0
+    }
 }
 
 /// What an expression is.
@@ -150,17 +178,17 @@ pub enum ExprKind {
         positions: Vec<Expr>,
     },
     /// `-a`, `!a`, `~a`
-    Unary(UnaryOp, Box<Expr>),
+    Unary(UnaryOp, Expr),
     /// `a + b` and so on.
-    Binary(BinaryOp, Box<Expr>, Box<Expr>),
+    Binary(BinaryOp, Expr, Expr),
     /// `c ? a : b`
-    Conditional(Box<Expr>, Box<Expr>, Box<Expr>),
+    Conditional(Expr, Expr, Expr),
     /// `exp(a)` and so on.
     Call(Function, Vec<Expr>),
     /// `f16(a)` and so on.
-    Cast(DType, Box<Expr>),
+    Cast(DType, Expr),
     /// `bitcast_u32(a)` and so on; f32, i32 or u32.
-    Bitcast(DType, Box<Expr>),
+    Bitcast(DType, Expr),
     /// `sum[k](a[i, k] * b[k, j])` and so on.
     Reduce {
         /// How.
@@ -168,14 +196,14 @@ pub enum ExprKind {
         /// Over which indices; one for `argmax` and `argmin`.
         indices: Vec<Name>,
         /// Of what.
-        body: Box<Expr>,
+        body: Expr,
     },
     /// `pad(x[i - 1], 0)`
     Pad {
         /// An [`ExprKind::Access`].
-        access: Box<Expr>,
+        access: Expr,
         /// The value outside the tensor.
-        value: Box<Expr>,
+        value: Expr,
     },
 }
 

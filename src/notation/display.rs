@@ -185,9 +185,9 @@ mod tests {
     #[test]
     fn floats_by_hand_keep_their_meaning() {
         for (value, form) in [(-1.5, "(-1.5) ** -1.5"), (f64::NAN, "nan ** nan"), (f64::INFINITY, "inf ** inf")] {
-            let float = || Box::new(Expr { kind: ExprKind::Float(value), span: Span::default() });
+            let float = || Expr::new(ExprKind::Float(value), Span::default());
             let power = ExprKind::Binary(BinaryOp::Pow, float(), float());
-            let shown = Expr { kind: power, span: Span::default() }.to_string();
+            let shown = Expr::new(power, Span::default()).to_string();
             assert_eq!(shown, form);
         }
     }

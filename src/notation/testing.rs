@@ -174,8 +174,8 @@ fn leaf(random: &mut Random) -> ExprKind {
 
 /// At most `depth` operators and functions deep.
 fn expression(random: &mut Random, depth: u32) -> Expr {
-    let Some(depth) = depth.checked_sub(1) else { return Expr { kind: leaf(random), span: Span::default() } };
-    let part = |random: &mut Random| Box::new(expression(random, depth));
+    let Some(depth) = depth.checked_sub(1) else { return Expr::new(leaf(random), Span::default()) };
+    let part = |random: &mut Random| expression(random, depth);
     let kind = match random.below(16) {
         0 => leaf(random),
         1 => access(random, depth),
@@ -183,7 +183,7 @@ fn expression(random: &mut Random, depth: u32) -> Expr {
         4 => ExprKind::Conditional(part(random), part(random), part(random)),
         5 => {
             let function = random.one_of(Function::ALL);
-            ExprKind::Call(function, (0..function.arity()).map(|_| *part(random)).collect())
+            ExprKind::Call(function, (0..function.arity()).map(|_| part(random)).collect())
         }
         6 => ExprKind::Cast(random.one_of(&DType::ALL), part(random)),
         7 => ExprKind::Bitcast(random.one_of(&[DType::F32, DType::I32, DType::U32]), part(random)),
@@ -198,10 +198,10 @@ fn expression(random: &mut Random, depth: u32) -> Expr {
             ExprKind::Reduce { op, indices: vec![name(random)], body: part(random) }
         }
         10 => {
-            let access = Expr { kind: access(random, depth), span: Span::default() };
-            ExprKind::Pad { access: Box::new(access), value: part(random) }
+            let access = Expr::new(access(random, depth), Span::default());
+            ExprKind::Pad { access, value: part(random) }
         }
         _ => ExprKind::Binary(random.one_of(&BINARY), part(random), part(random)),
     };
-    Expr { kind, span: Span::default() }
+    Expr::new(kind, Span::default())
 }

@@ -120,19 +120,19 @@ impl E {
     /// An expression above parts of that height.
     fn new(kind: ExprKind, height: u32) -> Self {
         if height < MAX_DEPTH {
-            return Self { expr: Expr { kind, span: NOWHERE }, height: height + 1 };
+            return Self { expr: Expr::new(kind, NOWHERE), height: height + 1 };
         }
         let kind = ExprKind::Name(TOO_DEEP.to_owned());
-        Self { expr: Expr { kind, span: NOWHERE }, height: MAX_DEPTH }
+        Self { expr: Expr::new(kind, NOWHERE), height: MAX_DEPTH }
     }
 
     fn unary(self, op: UnaryOp) -> Self {
-        Self::new(ExprKind::Unary(op, Box::new(self.expr)), self.height)
+        Self::new(ExprKind::Unary(op, self.expr), self.height)
     }
 
     fn binary(self, op: BinaryOp, right: Self) -> Self {
         let height = self.height.max(right.height);
-        Self::new(ExprKind::Binary(op, Box::new(self.expr), Box::new(right.expr)), height)
+        Self::new(ExprKind::Binary(op, self.expr, right.expr), height)
     }
 
     /// The syntax of it.
@@ -332,20 +332,20 @@ impl E {
     pub fn choose(self, then: impl Into<E>, other: impl Into<E>) -> E {
         let (then, other) = (then.into(), other.into());
         let height = self.height.max(then.height).max(other.height);
-        let kind = ExprKind::Conditional(Box::new(self.expr), Box::new(then.expr), Box::new(other.expr));
+        let kind = ExprKind::Conditional(self.expr, then.expr, other.expr);
         E::new(kind, height)
     }
 
     /// `f16(self)` and so on.
     #[must_use]
     pub fn cast(self, dtype: DType) -> E {
-        E::new(ExprKind::Cast(dtype, Box::new(self.expr)), self.height)
+        E::new(ExprKind::Cast(dtype, self.expr), self.height)
     }
 
     /// `bitcast_u32(self)` and so on; f32, i32 or u32.
     #[must_use]
     pub fn bitcast(self, dtype: DType) -> E {
-        E::new(ExprKind::Bitcast(dtype, Box::new(self.expr)), self.height)
+        E::new(ExprKind::Bitcast(dtype, self.expr), self.height)
     }
 }
 
@@ -408,7 +408,7 @@ pub fn load(node: &str, positions: impl Positions) -> E {
 pub fn pad(node: &str, positions: impl Positions, value: impl Into<E>) -> E {
     let (access, value) = (load(node, positions), value.into());
     let height = access.height.max(value.height);
-    E::new(ExprKind::Pad { access: Box::new(access.expr), value: Box::new(value.expr) }, height)
+    E::new(ExprKind::Pad { access: access.expr, value: value.expr }, height)
 }
 
 /// `@name`
@@ -436,7 +436,7 @@ pub fn select(condition: impl Into<E>, then: impl Into<E>, other: impl Into<E>) 
 pub fn reduce<'a>(op: ReduceOp, indices: impl IntoIterator<Item = Index<'a>>, body: impl Into<E>) -> E {
     let body = body.into();
     let indices = indices.into_iter().map(|index| name(index.0)).collect();
-    E::new(ExprKind::Reduce { op, indices, body: Box::new(body.expr) }, body.height)
+    E::new(ExprKind::Reduce { op, indices, body: body.expr }, body.height)
 }
 
 /// `sum[indices](body)`

@@ -91,6 +91,15 @@ fn from_bits(bits: u32, ty: Ty) -> i64 {
     if ty == Ty::U32 { i64::from(bits) } else { i64::from(bits.cast_signed()) }
 }
 
+/// How many operands of an operator are bits.
+fn bit_operands(expr: &Expr) -> usize {
+    match &expr.kind {
+        ExprKind::Unary(UnaryOp::BitNot, _) | ExprKind::Binary(BinaryOp::Shl | BinaryOp::Shr, ..) => 1,
+        ExprKind::Binary(BinaryOp::BitAnd | BinaryOp::BitXor | BinaryOp::BitOr, ..) => 2,
+        _ => 0,
+    }
+}
+
 impl Scope<'_, '_> {
     fn too_large(&self, at: u32) -> Failed {
         self.mismatch(
@@ -110,13 +119,6 @@ impl Scope<'_, '_> {
         Err(self.mismatch(at, message))
     }
 
-    /// The bits of a literal that meets bits: of i32 where it meets a float.
-    fn bits(&self, value: i64, ty: Ty, part: Option<&&Expr>) -> Checked<u32> {
-        let dtype = if ty == Ty::U32 { DType::U32 } else { DType::I32 };
-        self.is_fitting(value, dtype, part.map_or(0, |part| part.span.start))?;
-        Ok(value as u32)
-    }
-
     /// The value of an expression of literals, 0 or 1 of a truth value. The type matters to bits and shifts only; the result
     /// may not fit it.
     pub(super) fn fold(&self, expr: &Expr, ty: Ty) -> Checked<i64> {
@@ -133,15 +135,20 @@ impl Scope<'_, '_> {
                 values[number] = self.fold(part, of_parts)?;
             }
         }
+        // What meets bits must be some: of i32 where it meets a float.
+        let bits = if ty == Ty::U32 { DType::U32 } else { DType::I32 };
+        for (value, part) in values.iter().zip(&parts).take(bit_operands(expr)) {
+            self.is_fitting(*value, bits, part.span.start)?;
+        }
         let [a, b, c] = values;
-        let bits = |value: i64, number: usize| self.bits(value, ty, parts.get(number));
+        let (x, y) = (a as u32, b as u32);
         let exact = match &expr.kind {
             ExprKind::Int(value) => Some(i64::from(*value)),
             ExprKind::Bool(value) => Some(i64::from(*value)),
             _ if is_choice => Some(b | c),
             ExprKind::Unary(UnaryOp::Neg, _) => a.checked_neg(),
             ExprKind::Unary(UnaryOp::Not, _) => Some(i64::from(a == 0)),
-            ExprKind::Unary(UnaryOp::BitNot, _) => Some(from_bits(!bits(a, 0)?, ty)),
+            ExprKind::Unary(UnaryOp::BitNot, _) => Some(from_bits(!x, ty)),
             ExprKind::Binary(op, ..) => match op {
                 BinaryOp::Add => a.checked_add(b),
                 BinaryOp::Sub => a.checked_sub(b),
@@ -151,20 +158,11 @@ impl Scope<'_, '_> {
                 BinaryOp::Rem if b == 0 => Some(0),
                 BinaryOp::Rem => a.checked_rem(b),
                 BinaryOp::Pow => power(a, b),
-                BinaryOp::Shl | BinaryOp::Shr | BinaryOp::BitAnd | BinaryOp::BitXor | BinaryOp::BitOr => {
-                    let x = bits(a, 0)?;
-                    let is_shift = matches!(op, BinaryOp::Shl | BinaryOp::Shr);
-                    let y = if is_shift { b as u32 & 31 } else { bits(b, 1)? };
-                    let bits = match op {
-                        BinaryOp::BitAnd => x & y,
-                        BinaryOp::BitXor => x ^ y,
-                        BinaryOp::BitOr => x | y,
-                        BinaryOp::Shl => x << y,
-                        _ if ty == Ty::U32 => x >> y,
-                        _ => (x.cast_signed() >> y).cast_unsigned(),
-                    };
-                    Some(from_bits(bits, ty))
-                }
+                BinaryOp::BitAnd => Some(a & b),
+                BinaryOp::BitXor => Some(a ^ b),
+                BinaryOp::BitOr => Some(a | b),
+                BinaryOp::Shl => Some(from_bits(x << (y & 31), ty)),
+                BinaryOp::Shr => Some(a >> (y & 31)),
                 BinaryOp::Lt => Some(i64::from(a < b)),
                 BinaryOp::Le => Some(i64::from(a <= b)),
                 BinaryOp::Gt => Some(i64::from(a > b)),

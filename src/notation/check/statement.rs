@@ -25,11 +25,10 @@ pub(super) fn check<'a>(symbols: &mut Symbols<'a>, statement: &'a ast::Statement
     let mut scope = Scope::new(symbols, statement);
     let dtype = scope.read(target, is_new)?;
     let shape = if is_new { scope.shape()? } else { Vec::new() };
-    let checked = scope.finish(target);
+    scope.finish(target);
     if is_new {
         symbols.define(name, at, target, dtype, shape);
     }
-    symbols.program.statements.push(checked);
     Ok(())
 }
 
@@ -147,7 +146,8 @@ impl<'a> Scope<'_, 'a> {
         Ok(shape)
     }
 
-    fn finish(mut self, target: NodeIndex) -> Statement {
+    /// Adds the statement to the program.
+    fn finish(mut self, target: NodeIndex) {
         let value = self.pop();
         let (mut free, mut reduced, mut indices) = (Vec::new(), Vec::new(), Vec::new());
         for (number, index) in self.indices.iter().enumerate() {
@@ -164,6 +164,8 @@ impl<'a> Scope<'_, 'a> {
             AssignOp::Onto(accumulate) => Write::Onto(accumulate),
             AssignOp::Fresh(accumulate) => Write::Fresh(accumulate),
         };
-        Statement { target, positions: self.positions, write, value, indices, free, reduced, span: self.statement.span }
+        let (positions, span) = (self.positions, self.statement.span);
+        let statement = Statement { target, positions, write, value, indices, free, reduced, span };
+        self.symbols.program.statements.push(statement);
     }
 }

@@ -32,7 +32,7 @@ fn binary_op(kind: Kind) -> Option<BinaryOp> {
 
 impl Parser<'_> {
     /// An expression, with its height in `self`: it is bounded, so that everyone may walk it recursively.
-    pub(super) fn expression(&mut self) -> Parsed<Box<Expr>> {
+    pub(super) fn expression(&mut self) -> Parsed<Expr> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             let start = self.token().span.start;
@@ -57,7 +57,7 @@ impl Parser<'_> {
     }
 
     /// Operands and operators, without recursion: a stack of operands, and one of operators that still wait.
-    fn operators(&mut self) -> Parsed<Box<Expr>> {
+    fn operators(&mut self) -> Parsed<Expr> {
         let outside = self.pending.len();
         loop {
             while unary_op(self.peek()).is_some() {
@@ -89,7 +89,7 @@ impl Parser<'_> {
         self.at += 1;
     }
 
-    fn operand(&mut self) -> Parsed<(Box<Expr>, u32)> {
+    fn operand(&mut self) -> Parsed<(Expr, u32)> {
         self.operands.pop().ok_or(Failed)
     }
 
@@ -118,12 +118,12 @@ impl Parser<'_> {
     }
 
     /// An expression from `start` to here, above what was read last.
-    fn above(&mut self, kind: ExprKind, start: u32) -> Parsed<Box<Expr>> {
+    fn above(&mut self, kind: ExprKind, start: u32) -> Parsed<Expr> {
         if self.height >= MAX_DEPTH {
             return Err(self.too_deep(start));
         }
         self.height += 1;
-        Ok(Box::new(Expr { kind, span: self.since(start) }))
+        Ok(Expr::new(kind, self.since(start)))
     }
 
     fn too_deep(&mut self, place: u32) -> Failed {
@@ -136,7 +136,7 @@ impl Parser<'_> {
         )
     }
 
-    fn primary(&mut self) -> Parsed<Box<Expr>> {
+    fn primary(&mut self) -> Parsed<Expr> {
         let Token { kind, span, value, .. } = *self.token();
         let kind = match kind {
             Kind::Int => ExprKind::Int(value as u32),
@@ -171,7 +171,7 @@ impl Parser<'_> {
     }
 
     /// What starts with a name or the word of a function.
-    fn word_expression(&mut self) -> Parsed<Box<Expr>> {
+    fn word_expression(&mut self) -> Parsed<Expr> {
         let Token { kind, which, span, .. } = *self.token();
         let which = usize::from(which);
         self.at += 1;
@@ -185,12 +185,12 @@ impl Parser<'_> {
             },
             _ => {
                 let mut arguments = self.arguments(span, 1 + usize::from(kind == Kind::Pad))?;
-                let last = Box::new(arguments.pop().ok_or(Failed)?);
+                let last = arguments.pop().ok_or(Failed)?;
                 match kind {
                     Kind::DType => ExprKind::Cast(DType::ALL[which], last),
                     Kind::Bitcast => ExprKind::Bitcast(DType::ALL[which], last),
                     _ => {
-                        let access = Box::new(arguments.pop().ok_or(Failed)?);
+                        let access = arguments.pop().ok_or(Failed)?;
                         if !matches!(access.kind, ExprKind::Access { .. }) {
                             let found = quote(self.text_of(access.span));
                             let message =
@@ -206,7 +206,7 @@ impl Parser<'_> {
     }
 
     /// `i`, `x[i]`
-    fn named(&mut self, span: Span) -> Parsed<Box<Expr>> {
+    fn named(&mut self, span: Span) -> Parsed<Expr> {
         let text = self.text_of(span);
         match self.peek() {
             Kind::BracketOpen => {
@@ -227,7 +227,7 @@ impl Parser<'_> {
         }
     }
 
-    fn reduction(&mut self, op: ReduceOp, start: Span) -> Parsed<Box<Expr>> {
+    fn reduction(&mut self, op: ReduceOp, start: Span) -> Parsed<Expr> {
         let name = op.name();
         let open = self.token().span.start;
         if !self.eat(Kind::BracketOpen) {
@@ -292,7 +292,7 @@ pad1\t; the second is the value outside the tensor";
         let (mut list, mut height) = (Vec::new(), 0);
         if !self.eat(close) {
             loop {
-                list.push(*self.expression()?);
+                list.push(self.expression()?);
                 height = self.height.max(height);
                 if !self.eat(Kind::Comma) {
                     break;

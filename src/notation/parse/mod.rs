@@ -58,7 +58,7 @@ struct Parser<'a> {
     /// The height of the last expression, or list of expressions, that was read.
     height: u32,
     /// Operands with their heights, and operators whose right operand is not complete.
-    operands: Vec<(Box<Expr>, u32)>,
+    operands: Vec<(Expr, u32)>,
     pending: Vec<Pending>,
     /// The `where` clause, as far as it has been read, and the indices of reductions whose body is read.
     ranges: Vec<IndexRange>,
@@ -104,7 +104,7 @@ impl<'a> Parser<'a> {
         }
         let (target, span) = (self.name_at(name), self.since(name.start));
         let ranges = std::mem::take(&mut self.ranges);
-        Ok(Item::Statement(Statement { target, positions, op, op_span, value: *value, ranges, span }))
+        Ok(Item::Statement(Statement { target, positions, op, op_span, value, ranges, span }))
     }
 
     fn declaration(&mut self, name: Span) -> Parsed<Item> {

@@ -215,24 +215,24 @@ fn programs_without_a_text_are_checked_as_closely() {
     let arity = built(&|statement| statement.value.kind = ast::ExprKind::Call(Function::Clamp, Vec::new()));
     assert!(arity.ends_with("clamp takes 3 arguments, found 0; write clamp(..)"), "{arity}");
     let padded = built(&|statement| {
-        let value = Box::new(statement.value.clone());
+        let value = statement.value.clone();
         statement.value.kind = ast::ExprKind::Pad { access: value.clone(), value };
     });
     assert!(padded.contains("pad takes an access of a tensor first"), "{padded}");
     let narrow = built(&|statement| {
-        statement.value.kind = ast::ExprKind::Bitcast(DType::F16, Box::new(statement.value.clone()));
+        statement.value.kind = ast::ExprKind::Bitcast(DType::F16, statement.value.clone());
     });
     assert!(narrow.ends_with("bitcast_f16 takes a value of 32 bits to another; write f16(..)"), "{narrow}");
     let ranks = built(&|statement| statement.positions = vec![statement.positions[0].clone(); 9]);
     assert!(ranks.contains("\"y\" has rank 9; programs work with rank 0 to 8"), "{ranks}");
     let twice = built(&|statement| {
         let index = ast::Name { text: "k".to_owned(), span: ast::Span::default() };
-        let (indices, body) = (vec![index.clone(), index], Box::new(statement.value.clone()));
+        let (indices, body) = (vec![index.clone(), index], statement.value.clone());
         statement.value.kind = ast::ExprKind::Reduce { op: ast::ReduceOp::Sum, indices, body };
     });
     assert!(twice.ends_with("k is named twice; name each index once"), "{twice}");
     let none = built(&|statement| {
-        let (indices, body) = (Vec::new(), Box::new(statement.value.clone()));
+        let (indices, body) = (Vec::new(), statement.value.clone());
         statement.value.kind = ast::ExprKind::Reduce { op: ast::ReduceOp::ArgMax, indices, body };
     });
     assert!(none.ends_with("argmax takes one index, found 0; write argmax[k](..)"), "{none}");
