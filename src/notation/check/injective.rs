@@ -2,13 +2,13 @@
 
 use super::fault::{Checked, MEANING};
 use super::scope::{Belongs, Scope};
-use crate::notation::program::{Affine, Position, Term};
+use crate::notation::program::{Affine, Position, Term, times};
 
 impl Scope<'_, '_> {
     /// Checks that the positions of `=` differ between any two points of the loops.
     pub(super) fn is_injective(&self) -> Checked<()> {
-        // The last value, counted from the first, of each index that the element has yet to tell.
-        let mut open: Vec<Option<u64>> = Vec::new();
+        // The last value, counted from the first, of each index that the element has yet to tell; 0 of others.
+        let mut open: Vec<u64> = Vec::new();
         for index in &self.indices {
             let (lo, hi) = index.range.unwrap_or_default();
             let is_outer = index.belongs != Belongs::Reduction;
@@ -17,7 +17,7 @@ impl Scope<'_, '_> {
             }
             // Ranges fit 34 bits.
             let last = hi.wrapping_sub(lo).wrapping_sub(1) as u64;
-            open.push((is_outer && last > 0).then_some(last));
+            open.push(if is_outer { last } else { 0 });
         }
         // An index that is known from the positions alone drops out of the others.
         let mut is_told = true;
@@ -31,7 +31,7 @@ impl Scope<'_, '_> {
         }
         let mut names = String::new();
         for (index, last) in self.indices.iter().zip(&open) {
-            if last.is_some() {
+            if *last > 0 {
                 names.push_str(if names.is_empty() { "" } else { ", " });
                 names.push_str(index.name);
             }
@@ -53,22 +53,25 @@ impl Scope<'_, '_> {
 }
 
 /// Takes the indices that a position tells out of the open ones; whether there are any.
-fn tell(affine: &Affine, open: &mut [Option<u64>]) -> bool {
+fn tell(affine: &Affine, open: &mut [u64]) -> bool {
     let mut is_told = false;
     // A term whose factor is no larger than all that the smaller ones reach is not told, nor are those.
     let mut untold = 0;
     for &(term, factor) in &affine.terms {
         let (mut others, mut reach) = (0, 0u64);
         let mut is_apart = false;
-        let (size, Some(last)) = (factor.unsigned_abs(), last_of(term, open)) else { continue };
+        let (size, last) = (factor.unsigned_abs(), last_of(term, open));
+        if last == 0 {
+            continue;
+        }
         for &(other, factor) in &affine.terms {
-            let (other_size, Some(other_last)) = (factor.unsigned_abs(), last_of(other, open)) else { continue };
-            if other == term {
+            let (other_size, other_last) = (factor.unsigned_abs(), last_of(other, open));
+            if other_last == 0 || other == term {
                 continue;
             }
             others += 1;
             if other_size <= size {
-                reach = reach.saturating_add(other_size.saturating_mul(other_last));
+                reach = reach.saturating_add(times(other_size, other_last));
             }
             // Two terms meet where one index steps by the other's factor, and the other back: both steps must be in range.
             let divisor = gcd(size, other_size);
@@ -81,21 +84,21 @@ fn tell(affine: &Affine, open: &mut [Option<u64>]) -> bool {
     }
     for &(term, factor) in &affine.terms {
         if let Term::Index(index) = term
-            && open[index].is_some()
+            && open[index] > 0
             && factor.unsigned_abs() > untold
         {
-            open[index] = None;
+            open[index] = 0;
             is_told = true;
         }
     }
     is_told
 }
 
-/// The last value of an index that is open.
-fn last_of(term: Term, open: &[Option<u64>]) -> Option<u64> {
+/// The last value of an index that is open, else 0.
+fn last_of(term: Term, open: &[u64]) -> u64 {
     match term {
         Term::Index(index) => open[index],
-        Term::Static(_) => None,
+        Term::Static(_) => 0,
     }
 }
 

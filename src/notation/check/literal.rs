@@ -142,48 +142,51 @@ impl Scope<'_, '_> {
         }
         let [a, b, c] = values;
         let (x, y) = (a as u32, b as u32);
-        let exact = match &expr.kind {
-            ExprKind::Int(value) => Some(i64::from(*value)),
-            ExprKind::Bool(value) => Some(i64::from(*value)),
-            _ if is_choice => Some(b | c),
-            ExprKind::Unary(UnaryOp::Neg, _) => a.checked_neg(),
-            ExprKind::Unary(UnaryOp::Not, _) => Some(i64::from(a == 0)),
-            ExprKind::Unary(UnaryOp::BitNot, _) => Some(from_bits(!x, ty)),
+        let mut fits = true;
+        let mut exact = |value: Option<i64>| {
+            fits = value.is_some();
+            value.unwrap_or(0)
+        };
+        let value = match &expr.kind {
+            ExprKind::Int(value) => i64::from(*value),
+            ExprKind::Bool(value) => i64::from(*value),
+            _ if is_choice => b | c,
+            ExprKind::Unary(UnaryOp::Neg, _) => exact(a.checked_neg()),
+            ExprKind::Unary(UnaryOp::Not, _) => i64::from(a == 0),
+            ExprKind::Unary(UnaryOp::BitNot, _) => from_bits(!x, ty),
             ExprKind::Binary(op, ..) => match op {
-                BinaryOp::Add => a.checked_add(b),
-                BinaryOp::Sub => a.checked_sub(b),
-                BinaryOp::Mul => product(a, b),
-                BinaryOp::Div if b == 0 => Some(a),
-                BinaryOp::Div => a.checked_div(b),
-                BinaryOp::Rem if b == 0 => Some(0),
-                BinaryOp::Rem => a.checked_rem(b),
-                BinaryOp::Pow => power(a, b),
-                BinaryOp::BitAnd => Some(a & b),
-                BinaryOp::BitXor => Some(a ^ b),
-                BinaryOp::BitOr => Some(a | b),
-                BinaryOp::Shl => Some(from_bits(x << (y & 31), ty)),
-                BinaryOp::Shr => Some(a >> (y & 31)),
-                BinaryOp::Lt => Some(i64::from(a < b)),
-                BinaryOp::Le => Some(i64::from(a <= b)),
-                BinaryOp::Gt => Some(i64::from(a > b)),
-                BinaryOp::Ge => Some(i64::from(a >= b)),
-                BinaryOp::Eq => Some(i64::from(a == b)),
-                BinaryOp::Ne => Some(i64::from(a != b)),
-                BinaryOp::And => Some(a & b),
-                BinaryOp::Or => Some(a | b),
+                BinaryOp::Add => exact(a.checked_add(b)),
+                BinaryOp::Sub => exact(a.checked_sub(b)),
+                BinaryOp::Mul => exact(product(a, b)),
+                BinaryOp::Div if b == 0 => a,
+                BinaryOp::Div => exact(a.checked_div(b)),
+                BinaryOp::Rem if b == 0 => 0,
+                BinaryOp::Rem => exact(a.checked_rem(b)),
+                BinaryOp::Pow => exact(power(a, b)),
+                BinaryOp::BitAnd | BinaryOp::And => a & b,
+                BinaryOp::BitXor => a ^ b,
+                BinaryOp::BitOr | BinaryOp::Or => a | b,
+                BinaryOp::Shl => from_bits(x << (y & 31), ty),
+                BinaryOp::Shr => a >> (y & 31),
+                BinaryOp::Lt => i64::from(a < b),
+                BinaryOp::Le => i64::from(a <= b),
+                BinaryOp::Gt => i64::from(a > b),
+                BinaryOp::Ge => i64::from(a >= b),
+                BinaryOp::Eq => i64::from(a == b),
+                BinaryOp::Ne => i64::from(a != b),
             },
             ExprKind::Call(function, _) => match function {
-                Function::Abs => a.checked_abs(),
-                Function::Sign => Some(a.signum()),
-                Function::Min => Some(a.min(b)),
-                Function::Max => Some(a.max(b)),
-                Function::Relu => Some(a.max(0)),
-                Function::Clamp => Some(a.max(b).min(c)),
-                _ => power(a, b),
+                Function::Abs => exact(a.checked_abs()),
+                Function::Sign => a.signum(),
+                Function::Min => a.min(b),
+                Function::Max => a.max(b),
+                Function::Relu => a.max(0),
+                Function::Clamp => a.max(b).min(c),
+                _ => exact(power(a, b)),
             },
-            _ => None,
+            _ => exact(None),
         };
-        exact.ok_or_else(|| self.too_large(expr.span.start))
+        if fits { Ok(value) } else { Err(self.too_large(expr.span.start)) }
     }
 
     /// The value of an expression of literals as it is stored into an element: of the type that the dtype is read as, and a

@@ -51,9 +51,12 @@ pub(super) struct Code {
     pub once: usize,
     /// The first lanes at the start: those of constants.
     pub firsts: Vec<u32>,
-    /// How much a value grows from lane to lane; `None` where not evenly.
-    pub strides: Vec<Option<u32>>,
+    /// How much a value grows from lane to lane; [`UNEVEN`] where not evenly.
+    pub strides: Vec<u32>,
 }
+
+/// The stride of what does not grow evenly. What would grow evenly by that much is taken for uneven, too.
+pub(super) const UNEVEN: u32 = 1 << 31;
 
 struct Coder<'a> {
     steps: &'a Steps,
@@ -74,7 +77,7 @@ pub(super) fn code(steps: &Steps, along: Option<IndexId>) -> Code {
         coder.code.firsts.push(if step.op.is_constant() { step.number } else { 0 });
         let is_copy = matches!(step.op, Op::AsF | Op::AsI | Op::AsU);
         let is_each = step.op >= Op::AddF || step.op < Op::Open && !step.op.is_constant();
-        let is_done_in_each = stride.is_none() && is_each;
+        let is_done_in_each = stride == UNEVEN && is_each;
         let of = step.args[0] as usize;
         coder.same.push(if is_done_in_each && is_copy { coder.same[of] } else { reg as Reg });
         if is_done_in_each {
@@ -94,21 +97,26 @@ impl<'a> Coder<'a> {
         &self.steps.steps[reg as usize]
     }
 
-    fn stride_of(&self, reg: Reg) -> Option<u32> {
+    fn stride_of(&self, reg: Reg) -> u32 {
         self.code.strides[reg as usize]
     }
 
-    fn stride(&self, step: &Step, along: Option<IndexId>) -> Option<u32> {
+    fn is_even(&self, reg: Reg) -> bool {
+        self.stride_of(reg) != UNEVEN
+    }
+
+    fn stride(&self, step: &Step, along: Option<IndexId>) -> u32 {
         let [a, b, ..] = step.args;
         match step.op {
-            Op::Counter => Some(u32::from(along == Some(step.number as IndexId))),
-            op if op.is_constant() => Some(0),
-            Op::Add => Some(self.stride_of(a)?.wrapping_add(self.stride_of(b)?)),
-            Op::Sub => Some(self.stride_of(a)?.wrapping_sub(self.stride_of(b)?)),
-            Op::Mul if self.step(b).op.is_constant() => Some(self.stride_of(a)?.wrapping_mul(self.step(b).number)),
+            Op::Counter => u32::from(along == Some(step.number as IndexId)),
+            op if op.is_constant() => 0,
             Op::AsI | Op::AsU => self.stride_of(a),
-            op if op >= Op::Static => step.args.iter().all(|arg| self.stride_of(*arg) == Some(0)).then_some(0),
-            _ => None,
+            Op::Add | Op::Sub | Op::Mul if !self.is_even(a) || !self.is_even(b) => UNEVEN,
+            Op::Add => self.stride_of(a).wrapping_add(self.stride_of(b)),
+            Op::Sub => self.stride_of(a).wrapping_sub(self.stride_of(b)),
+            Op::Mul if self.step(b).op.is_constant() => self.stride_of(a).wrapping_mul(self.step(b).number),
+            op if op >= Op::Static && step.args.iter().all(|arg| self.stride_of(*arg) == 0) => 0,
+            _ => UNEVEN,
         }
     }
 
@@ -119,7 +127,7 @@ impl<'a> Coder<'a> {
 
     /// An even value in each lane, if it is needed there.
     fn spread(&mut self, reg: Reg) {
-        if self.is_needed[reg as usize] && self.stride_of(reg).is_some() {
+        if self.is_needed[reg as usize] && self.is_even(reg) {
             let step = Step { op: Op::Word, number: 0, args: [reg, ZERO, ZERO, ZERO] };
             self.push(What::Spread, &step, reg);
         }
@@ -128,8 +136,8 @@ impl<'a> Coder<'a> {
     fn write(&mut self, position: usize, reg: Reg) {
         let mut step = *self.step(reg);
         let [a, b, ..] = step.args;
-        let is_even = self.stride_of(reg).is_some();
-        let is_even_at = self.stride_of(a).is_some();
+        let is_even = self.is_even(reg);
+        let is_even_at = self.is_even(a);
         let here = self.code.instructions.len() as u32;
         match step.op {
             Op::Head => {
@@ -142,7 +150,7 @@ impl<'a> Coder<'a> {
             }
             Op::Close if self.step(b).op == Op::Head => {}
             Op::Open => {
-                if self.stride_of(a) == Some(1) {
+                if self.stride_of(a) == 1 {
                     self.enter(position);
                 }
                 self.push(What::Open, &step, reg);
@@ -156,7 +164,7 @@ impl<'a> Coder<'a> {
                 }
                 let Step { op, number, args } = step;
                 self.code.instructions.push(Instruction { what: What::Close, op, number, to: reg, args });
-                if self.stride_of(a) == Some(1) {
+                if self.stride_of(a) == 1 {
                     let (variable, op) = self.accumulation(position);
                     self.push(What::Fold, &Step { op, ..step }, variable);
                 }
@@ -200,7 +208,7 @@ impl<'a> Coder<'a> {
         let mut is_filled = vec![false; steps.steps.len()];
         for reg in &steps.order[open + 1..end] {
             for arg in self.step(*reg).args {
-                let is_known = self.stride_of(arg).is_some() || is_filled[arg as usize];
+                let is_known = self.is_even(arg) || is_filled[arg as usize];
                 if is_known || !steps.order[..open].contains(&arg) {
                     continue;
                 }

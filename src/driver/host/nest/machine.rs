@@ -53,7 +53,7 @@ impl<'a> Machine<'a> {
     }
 
     fn stride(&self, reg: Reg) -> u32 {
-        self.code.strides[reg as usize].unwrap_or(0)
+        self.code.strides[reg as usize]
     }
 
     /// Does an instruction, and says which is next.
