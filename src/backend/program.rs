@@ -15,7 +15,7 @@ use crate::loops::virtuals::Computation;
 use crate::node::{MemoryMode, TensorNode};
 use crate::notation::check::{Given, check_parsed};
 use crate::notation::parse;
-use crate::notation::program::{Program, StaticBound};
+use crate::notation::program::{Program, StaticBound, times};
 use crate::notation::spec::{ProgramSource, ProgramSpec};
 use crate::schedule::busy;
 use crate::wgsl::emit::{EmitLimits, emit};
@@ -247,7 +247,7 @@ fn meet(one: &TensorNode, other: &TensorNode) -> bool {
 fn start_of(node: &TensorNode) -> u64 {
     let (mut start, mut node_or_base) = (0u64, node);
     while let Some((base, first)) = node_or_base.base() {
-        start = start.saturating_add(first.saturating_mul(base.dtype().size_bytes()));
+        start = start.saturating_add(times(first, base.dtype().size_bytes()));
         node_or_base = base;
     }
     start

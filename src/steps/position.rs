@@ -4,7 +4,7 @@
 //! wrapped on the way. What may be out of range, behind `pad`, is judged axis by axis, so that no wrapping lets it in.
 
 use crate::loops::ir::BufferIndex;
-use crate::notation::program::{Affine, IndexId, Load, Position, Term, Ty, Value};
+use crate::notation::program::{Affine, IndexId, Load, Position, Term, Ty, Value, product};
 use crate::steps::Lowering;
 use crate::steps::block::{Reg, Step, ZERO};
 use crate::steps::ops::Op;
@@ -234,9 +234,14 @@ impl Lowering<'_> {
                 }
                 Term::Static(_) => (i64::from(i32::MIN), i64::from(i32::MAX)),
             };
-            let (one, other) = (lo.saturating_mul(*factor), last.saturating_mul(*factor));
+            let (one, other) = (saturated(lo, *factor), saturated(last, *factor));
             range = (range.0.saturating_add(one.min(other)), range.1.saturating_add(one.max(other)));
         }
         range
     }
+}
+
+/// The product; saturates.
+fn saturated(a: i64, b: i64) -> i64 {
+    product(a, b).unwrap_or(if (a < 0) == (b < 0) { i64::MAX } else { i64::MIN })
 }

@@ -14,7 +14,7 @@ use crate::driver::host::threads;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::loops::ir::{Loops, Nest};
-use crate::notation::program::points;
+use crate::notation::program::{points, times};
 use crate::steps::Lowering;
 use crate::steps::ops::{Op, accumulation};
 
@@ -92,7 +92,7 @@ impl NestCode {
         // In goes of as many points as there are lanes.
         let goes = |at: usize, extent: u64| if at == last { extent.div_ceil(self.lanes) } else { extent };
         let all: u64 = self.free.iter().enumerate().map(|(at, (_, extent))| goes(at, *extent)).product();
-        let work = all.saturating_mul(self.lanes).saturating_mul(self.reduced.max(1));
+        let work = times(times(all, self.lanes), self.reduced.max(1));
         let run = |range: std::ops::Range<u64>| {
             let tensors = self.tensors.iter().map(|(place, dtype)| (memory[*place], *dtype)).collect();
             let mut machine = Machine::new(&self.code, tensors, statics);
