@@ -21,6 +21,16 @@ pub(crate) struct Step {
     pub args: [Reg; 4],
 }
 
+impl Step {
+    fn new(op: Op, number: u32, operands: &[Reg]) -> Self {
+        let mut args = [ZERO; 4];
+        for (to, from) in args.iter_mut().zip(operands) {
+            *to = *from;
+        }
+        Self { op, number, args }
+    }
+}
+
 /// Steps, and the order in which they are done.
 #[derive(Debug)]
 pub(crate) struct Steps {
@@ -75,11 +85,7 @@ impl Block {
 
     /// A step that is not done, or only later: what loops count by, and variables.
     pub fn apart(&mut self, op: Op, number: u32, args: &[Reg]) -> Reg {
-        let mut step = Step { op, number, args: [ZERO; 4] };
-        for (to, from) in step.args.iter_mut().zip(args) {
-            *to = *from;
-        }
-        self.add(step, self.depth())
+        self.add(Step::new(op, number, args), self.depth())
     }
 
     fn add(&mut self, step: Step, depth: usize) -> Reg {
@@ -99,18 +105,14 @@ impl Block {
     /// A value.
     pub fn value(&mut self, op: Op, number: u32, args: &[Reg]) -> Reg {
         let depth = args.iter().map(|arg| self.depth_of(*arg)).max().unwrap_or(0);
-        let reg = self.apart(op, number, args);
-        let step = *self.step(reg);
-        let scope = &mut self.scopes[depth];
-        if let Some(known) = scope.known.get(&step) {
-            let known = *known;
-            self.steps.pop();
-            self.depths.pop();
-            return known;
+        let step = Step::new(op, number, args);
+        if let Some(known) = self.scopes[depth].known.get(&step) {
+            return *known;
         }
+        let reg = self.add(step, depth);
+        let scope = &mut self.scopes[depth];
         scope.known.insert(step, reg);
         scope.order.push(reg);
-        self.set_depth(reg, depth);
         reg
     }
 

@@ -34,20 +34,21 @@ impl Lowering<'_> {
         }
         let tile = self.counters[index];
         let mut points = Vec::new();
-        for point in std::mem::take(&mut self.points) {
-            for first in (0..extent).step_by(tiles.max(1) as usize) {
-                let mut point = point.clone();
-                let mut counter = self.sum(tile, first);
-                if first + tiles > extent {
+        for point in &std::mem::take(&mut self.points) {
+            let mut first = 0;
+            while first < extent {
+                let (mut counter, mut inside) = (self.sum(tile, first), point.inside);
+                first = first.saturating_add(tiles);
+                if first > extent {
                     let (end, last) = (self.word(extent), self.word(extent - 1));
-                    let is_there = self.block.value(Op::LtU, 0, &[counter, end]);
-                    point.inside = self.both(point.inside, Some(is_there));
-                    counter = self.block.value(Op::MinU, 0, &[counter, last]);
+                    let is_there = self.two(Op::LtU, counter, end);
+                    inside = self.both(inside, Some(is_there));
+                    counter = self.two(Op::MinU, counter, last);
                 }
                 for counter in self.row(counter, row) {
-                    let mut point = point.clone();
-                    point.counters.push((index, counter));
-                    points.push(point);
+                    let mut counters = point.counters.clone();
+                    counters.push((index, counter));
+                    points.push(Point { counters, inside });
                 }
             }
         }
@@ -64,11 +65,19 @@ impl Lowering<'_> {
         if length == 4
             && let Some(fours) = &mut self.fours
         {
-            fours.extend(sum.terms.iter().filter(|(_, factor)| *factor == 1).map(|(term, _)| *term));
+            for (term, factor) in &sum.terms {
+                if *factor == 1 {
+                    fours.push(*term);
+                }
+            }
         }
         let word = self.word(length);
-        let first = if counter == ZERO { ZERO } else { self.block.value(Op::Mul, 0, &[counter, word]) };
-        (0..length).map(|next| self.sum(first, next)).collect()
+        let first = if counter == ZERO { ZERO } else { self.two(Op::Mul, counter, word) };
+        let mut row = Vec::new();
+        for next in 0..length {
+            row.push(self.sum(first, next));
+        }
+        row
     }
 
     fn sum(&mut self, value: Reg, next: u32) -> Reg {
@@ -76,7 +85,7 @@ impl Lowering<'_> {
         match (value, next) {
             (_, 0) => value,
             (ZERO, _) => word,
-            _ => self.block.value(Op::Add, 0, &[value, word]),
+            _ => self.two(Op::Add, value, word),
         }
     }
 
