@@ -241,6 +241,16 @@ impl fmt::Display for List<'_> {
     }
 }
 
+/// Texts one behind the other, with something between them.
+pub(crate) fn joined<S: AsRef<str>>(parts: impl IntoIterator<Item = S>, between: &str) -> String {
+    let mut text = String::new();
+    for (at, part) in parts.into_iter().enumerate() {
+        text.push_str(if at == 0 { "" } else { between });
+        text.push_str(part.as_ref());
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

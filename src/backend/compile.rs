@@ -14,7 +14,7 @@ use crate::driver::maybe_send::{MaybeSend, MaybeSync};
 #[cfg(feature = "notation")]
 use crate::driver::optimize_ctx::Virtual;
 use crate::error::{Error, ErrorKind, Result};
-use crate::node::TensorNode;
+use crate::node::{TensorNode, joined};
 #[cfg(feature = "notation")]
 use crate::notation::spec::ProgramSpec;
 #[cfg(feature = "notation")]
@@ -260,9 +260,8 @@ impl<D: Driver> Code<D> {
     pub fn node(&self, name: &str) -> Result<&TensorNode> {
         let names = &self.inner.parts.names;
         names.iter().find(|(known, _)| known == name).map(|(_, node)| node).ok_or_else(|| {
-            let names: Vec<_> = names.iter().map(|(name, _)| name.as_str()).collect();
-            let message =
-                format_args!("code \"{}\" has no tensor \"{name}\"; it has {}", self.name(), names.join(", "));
+            let names = joined(names.iter().map(|(name, _)| name), ", ");
+            let message = format_args!("code \"{}\" has no tensor \"{name}\"; it has {}", self.name(), names);
             Error::say(ErrorKind::UnknownNode, message)
         })
     }

@@ -15,7 +15,7 @@ use crate::driver::Driver;
 use crate::driver::event::DriverEvent;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
-use crate::node::TensorNode;
+use crate::node::{TensorNode, joined};
 use crate::slab::loc::BufferLoc;
 
 /// A linked kernel. Cheap to clone; it keeps its context.
@@ -204,7 +204,7 @@ impl<D: Driver> Routine<D> {
     /// How the tensors are bound, and why.
     pub fn explain(&self) -> String {
         match &self.inner.work {
-            Work::Kernels { linked, .. } => linked.iter().map(D::explain).collect::<Vec<_>>().join("\n"),
+            Work::Kernels { linked, .. } => joined(linked.iter().map(D::explain), "\n"),
             Work::Copy { from, to, len_bytes, .. } => format!("copy of {len_bytes} bytes from {from} to {to}"),
         }
     }
@@ -298,15 +298,15 @@ impl<D: Driver> Routine<D> {
 
 fn static_error(name: &str, wanted: &[String], what: &str) -> Error {
     let wants =
-        if wanted.is_empty() { "it has no statics".to_owned() } else { format!("it wants {}", wanted.join(", ")) };
+        if wanted.is_empty() { "it has no statics".to_owned() } else { format!("it wants {}", joined(wanted, ", ")) };
     Error::say(ErrorKind::KernelInterface, format_args!("run \"{name}\": {what}; {wants}"))
 }
 
 fn must_wait(deps: &[(RoutineId, String)]) -> Error {
-    let missing: Vec<_> = deps.iter().map(|(id, name)| format!("{id}\"{name}\"")).collect();
+    let missing = deps.iter().map(|(id, name)| format!("{id}\"{name}\""));
     let message = format_args!(
         "{} must run first: it was linked before and touches the same nodes; run it, or drop it",
-        missing.join(" and ")
+        joined(missing, " and ")
     );
     Error::say(ErrorKind::NotRun, message)
 }

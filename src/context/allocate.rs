@@ -80,8 +80,10 @@ impl Delta {
     pub(crate) fn slab_sizes_bytes(&self, limits: PlanLimits) -> Result<Vec<u64>> {
         let constants: Vec<_> = self.constants.iter().collect();
         let constants = Group::plan(&constants, limits)?;
-        let groups = [&*self.working, &*self.scratch, &constants];
-        Ok(groups.map(|group| &group.segment_sizes_bytes[..]).concat())
+        let mut sizes = self.working.segment_sizes_bytes.clone();
+        sizes.extend_from_slice(&self.scratch.segment_sizes_bytes);
+        sizes.extend_from_slice(&constants.segment_sizes_bytes);
+        Ok(sizes)
     }
 
     /// Where a node will be that is no constant: in the slab of which of the child's own pools, and how far into it.

@@ -20,9 +20,12 @@ pub async fn open_gpu(options: gpu::OpenOptions) -> Result<Device<Gpu>> {
 
 /// What the GPU adapters of the machine are and can do, by ordinal. A browser shows one.
 pub async fn gpu_static_properties() -> Vec<StaticProperties> {
-    let adapters = gpu::open::adapters().await.into_iter();
-    let properties = |(ordinal, (adapter, limits))| StaticProperties { ordinal: ordinal as u32, adapter, limits };
-    adapters.enumerate().map(properties).collect()
+    let mut found = Vec::new();
+    for (adapter, limits) in gpu::open::adapters().await {
+        let (limits, _) = gpu::open::device_limits(limits, None);
+        found.push(StaticProperties { ordinal: found.len() as u32, adapter, limits });
+    }
+    found
 }
 
 /// How many GPU adapters the machine has, software ones included.

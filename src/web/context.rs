@@ -47,7 +47,7 @@ impl RawContext {
     fn upload_all(&self, list: &Array, data: &[Uint8Array]) -> Result<RawContext> {
         let nodes = nodes(list)?;
         if nodes.len() != data.len() {
-            return Err(bad_argument("upload", &["there must be an array for each node"]));
+            return Err(bad_argument("upload", "there must be an array for each node"));
         }
         let pairs: Vec<_> = nodes.iter().zip(data.iter().map(Bytes::Js)).collect();
         self.context.init_bytes(&pairs).map(Self::of)

@@ -40,7 +40,7 @@ fn field(object: &JsValue, key: &str) -> JsValue {
 }
 
 fn bad_option(name: &str, value: &str, choices: &str) -> Error {
-    Error::new(ErrorKind::Unsupported, ["option ", name, ": \"", value, "\"; use ", choices].concat())
+    Error::say(ErrorKind::Unsupported, format_args!("option {name}: \"{value}\"; use {choices}"))
 }
 
 async fn open_with(options_object: &JsValue) -> Result<Device<Either>> {
@@ -340,7 +340,7 @@ fn strings(object: &JsValue, key: &str) -> Vec<String> {
 fn program(name: String, text: String, spec: &JsValue, nodes: &[TensorNode]) -> Result<Source> {
     let names = strings(spec, "names");
     if nodes.len() != names.len() {
-        return Err(bad_argument("program", &["there must be a name for each node"]));
+        return Err(bad_argument("program", "there must be a name for each node"));
     }
     let mut program = ProgramSpec::new(name, text).outputs(strings(spec, "outputs"));
     program.given = names.into_iter().zip(nodes.iter().cloned()).collect();
@@ -357,7 +357,7 @@ fn program(name: String, _: String, _: &JsValue, _: &[TensorNode]) -> Result<Sou
 fn kernel_spec(name: String, text: String, spec: &JsValue, nodes: &[TensorNode]) -> Result<KernelSpec> {
     let tensors = Array::from(&field(spec, "tensors"));
     if nodes.len() != tensors.length() as usize {
-        return Err(bad_argument("kernel", &["there must be a node for each tensor"]));
+        return Err(bad_argument("kernel", "there must be a node for each tensor"));
     }
     let grid = Array::from(&field(spec, "grid"));
     let groups = |axis| grid.get(axis).as_f64().map_or(1, |groups| groups as u32);

@@ -42,8 +42,8 @@ fn boxed_promise(work: BoxFuture<Result<JsValue>>) -> Promise {
 }
 
 /// A JavaScript value that is not what the export wants: our TypeScript is wrong, or was bypassed.
-pub(super) fn bad_argument(what: &str, said: &[&str]) -> Error {
-    Error::new(ErrorKind::Bug, ["bad ", what, ": ", &said.concat()].concat())
+pub(super) fn bad_argument(what: &str, said: &str) -> Error {
+    Error::say(ErrorKind::Bug, format_args!("bad {what}: {said}"))
 }
 
 /// Every error code, for the test against the TypeScript union.

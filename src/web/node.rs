@@ -110,7 +110,7 @@ extern "C" {
 pub(super) fn shared<T: TryFromJsValue>(array: &Array) -> Result<Vec<T>> {
     let take =
         |item: JsValue| item.unchecked_into::<Shared>().share().ok().and_then(|other| T::try_from_js_value(other).ok());
-    array.iter().map(|item| take(item).ok_or_else(|| bad_argument("list", &["an item is no live handle"]))).collect()
+    array.iter().map(|item| take(item).ok_or_else(|| bad_argument("list", "an item is no live handle"))).collect()
 }
 
 /// The nodes of a JavaScript array of `RawNode`s.

@@ -134,7 +134,7 @@ impl RawSequence {
         let mut steps = Vec::new();
         for RawRoutine { routine } in shared::<RawRoutine>(list)? {
             let Some((values, others)) = rest.split_at_checked(routine.bindings().len()) else {
-                return Err(bad_argument("sequence", &["there must be a value for each static"]));
+                return Err(bad_argument("sequence", "there must be a value for each static"));
             };
             rest = others;
             steps.push((routine, values.to_vec()));

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::driver::gpu::params::Layouts;
 use crate::driver::gpu::platform::{Device, Pipeline};
+use crate::node::joined;
 
 /// Invocations of a copy's workgroup.
 const COPY_GROUP: u64 = 256;
@@ -137,15 +138,16 @@ impl Builtin {
     }
 
     fn text(self) -> String {
-        match self {
-            Builtin::Poke => POKE.to_owned(),
-            Builtin::CopyWithin => [WITHIN, COPY].concat(),
-            Builtin::CopyAcross => [ACROSS, COPY].concat(),
-            Builtin::WordsWithin => [WITHIN, WORDS, STRIDED].concat(),
-            Builtin::WordsAcross => [ACROSS, WORDS, STRIDED].concat(),
-            Builtin::LanesWithin => [LANES_WITHIN, LANES, STRIDED].concat(),
-            Builtin::LanesAcross => [ACROSS, LANES, STRIDED].concat(),
-        }
+        let parts = match self {
+            Builtin::Poke => [POKE, "", ""],
+            Builtin::CopyWithin => [WITHIN, COPY, ""],
+            Builtin::CopyAcross => [ACROSS, COPY, ""],
+            Builtin::WordsWithin => [WITHIN, WORDS, STRIDED],
+            Builtin::WordsAcross => [ACROSS, WORDS, STRIDED],
+            Builtin::LanesWithin => [LANES_WITHIN, LANES, STRIDED],
+            Builtin::LanesAcross => [ACROSS, LANES, STRIDED],
+        };
+        joined(parts, "")
     }
 
     fn heap_count(self) -> usize {
@@ -184,7 +186,7 @@ impl Builtins {
         if let Some(pipeline) = slot {
             return (pipeline.clone(), false);
         }
-        let label = ["wgslab ", builtin.name()].concat();
+        let label = joined(["wgslab", builtin.name()], " ");
         let layout = layouts.pipeline(device, &vec![false; builtin.heap_count()], SLOT_BYTES);
         let pipeline = Arc::new(device.create_pipeline(&label, &builtin.text(), &layout).1);
         *slot = Some(pipeline.clone());

@@ -21,7 +21,7 @@ const LARGEST_GROWTH_BYTES: u64 = 256 << 20;
 const MAX_SLABS_PER_HEAP: u32 = 16 * 1024;
 
 /// The name of a heap, never reused on its device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct HeapId(pub(super) u32);
 
 /// What may lie in a heap: constants are bound read-only, so they have heaps of their own.
@@ -263,16 +263,21 @@ impl<B> Heaps<B> {
     /// An empty heap that may go back to the driver. The largest empty heap of each class stays, so that a context that
     /// comes and goes creates no buffers; never a landing heap, whose memory was seen by recorded work.
     pub(super) fn spare(&self) -> Option<HeapId> {
-        let empty = || self.heaps.iter().filter(|heap| heap.slab_count == 0);
-        let may_stay = |heap: &Heap<B>| heap.class != HeapClass::Landing && !heap.failed && !heap.reserved;
-        let is_better = |other: &Heap<B>, heap: &Heap<B>| {
-            (other.size_bytes, std::cmp::Reverse(other.id)) > (heap.size_bytes, std::cmp::Reverse(heap.id))
-        };
-        let kept = |heap: &Heap<B>| {
-            let others = || empty().filter(|other| other.class == heap.class && may_stay(other));
-            may_stay(heap) && !others().any(|other| is_better(other, heap))
-        };
-        empty().find(|heap| !kept(heap)).map(|heap| heap.id)
+        let mut kept: [Option<&Heap<B>>; 2] = [None, None];
+        for heap in self.heaps.iter().filter(|heap| heap.slab_count == 0) {
+            let slot = match heap.class {
+                HeapClass::Working => &mut kept[0],
+                HeapClass::Constant => &mut kept[1],
+                HeapClass::Landing => return Some(heap.id),
+            };
+            match slot {
+                _ if heap.failed || heap.reserved => return Some(heap.id),
+                None => *slot = Some(heap),
+                Some(other) if other.size_bytes < heap.size_bytes => return Some(other.id),
+                Some(_) => return Some(heap.id),
+            }
+        }
+        None
     }
 
     /// Takes out a heap that recorded work will still use.

@@ -10,6 +10,7 @@ use crate::driver::gpu::platform;
 use crate::driver::gpu::runner::{GpuRunner, State};
 use crate::driver::gpu::scope::{Caught, Complaint, one_line, scoped};
 use crate::error::{Error, ErrorKind, Result};
+use crate::node::joined;
 use crate::wgsl::accessors::{module_text, param_slot_bytes};
 use crate::wgsl::bind_plan::Pattern;
 use crate::wgsl::check::{Named, find, is_closed, is_of_word, named};
@@ -184,10 +185,16 @@ fn diagnose(spec: &KernelSpec, text: &str, complaint: &Complaint) -> Diagnostic 
 /// naga's message carries a heading, a picture of the module and notes; the picture is of no use to the author, who gets
 /// an excerpt of the own text.
 fn without_picture(message: &str) -> String {
-    let is_picture = |line: &&str| ["│", "┌", "·"].iter().any(|part| find(line, part, 0).is_some());
-    let said: Vec<&str> = message.lines().filter(|line| !is_picture(line)).map(plain_line).collect();
-    let said: Vec<String> = said.into_iter().map(one_line).filter(|line| !line.is_empty()).collect();
-    said.join("; ")
+    let mut said = String::new();
+    for line in message.lines() {
+        let is_picture = ["│", "┌", "·"].iter().any(|part| find(line, part, 0).is_some());
+        let line = if is_picture { String::new() } else { one_line(plain_line(line)) };
+        if !line.is_empty() {
+            said.push_str(if said.is_empty() { "" } else { "; " });
+            said.push_str(&line);
+        }
+    }
+    said
 }
 
 /// A line without what naga and its printer put in front.
@@ -211,7 +218,7 @@ fn with_remedy(spec: &KernelSpec, said: &str) -> String {
             ("atomic_min_", Access::Atomic, *access == Access::Atomic),
         ];
         for (prefix, needs, given) in lacking {
-            let accessor = [prefix, name].concat();
+            let accessor = joined([prefix, name], "");
             if !given && find_word(said, &accessor).is_some() {
                 return format!("{said}; tensor \"{name}\" is declared {access}: declare it {needs} to use {accessor}");
             }

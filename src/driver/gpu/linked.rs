@@ -14,6 +14,7 @@ use crate::driver::gpu::platform::BindGroup;
 use crate::driver::gpu::runner::{GpuRunner, State};
 use crate::driver::gpu::task::Dispatch;
 use crate::error::{Error, ErrorKind, Result};
+use crate::node::joined;
 use crate::wgsl::accessors::param_slot_bytes;
 use crate::wgsl::bind_plan::BindPlan;
 use crate::wgsl::slots::Slots;
@@ -63,23 +64,16 @@ impl GpuLinked {
     /// The binding plan in words.
     pub(super) fn explain(&self) -> String {
         let (spec, BindPlan { pattern, heaps }) = (&self.kernel.spec, self.resolved().placed.plan.clone());
-        let bound: Vec<_> = heaps
-            .iter()
-            .enumerate()
-            .map(|(binding, heap)| {
-                let mode = if pattern.read_only[binding] { "read" } else { "read_write" };
-                let of_binding = spec.tensors.iter().zip(pattern.bindings()).filter(|(_, at)| *at == binding);
-                let names: Vec<_> = of_binding.map(|(tensor, _)| tensor.name.as_str()).collect();
-                format!("binding {binding} ({mode}): heap {heap} with {}", names.join(", "))
-            })
-            .collect();
-        format!(
-            "pooled: {} tensors through {} bindings, {} bytes of parameters; {}",
-            spec.tensors.len(),
-            heaps.len(),
-            self.slot_bytes,
-            bound.join("; ")
-        )
+        let (tensors, bindings) = (spec.tensors.len(), heaps.len());
+        let bytes = self.slot_bytes;
+        let mut text = format!("pooled: {tensors} tensors through {bindings} bindings, {bytes} bytes of parameters");
+        for (binding, heap) in heaps.iter().enumerate() {
+            let mode = if pattern.read_only[binding] { "read" } else { "read_write" };
+            let of_binding = spec.tensors.iter().zip(pattern.bindings()).filter(|(_, at)| *at == binding);
+            let names = joined(of_binding.map(|(tensor, _)| &tensor.name), ", ");
+            text.push_str(&format!("; binding {binding} ({mode}): heap {heap} with {names}"));
+        }
+        text
     }
 }
 

@@ -115,13 +115,12 @@ pub(crate) async fn open(options: OpenOptions, lent: Option<Lent>) -> Result<(Gp
 }
 
 /// What the adapters of the machine are, and the limits of their own; a browser shows one.
-pub(crate) async fn adapters() -> Vec<(AdapterInfo, DeviceLimits)> {
-    let adapters = platform::adapters().await.into_iter();
-    adapters.map(|(info, limits)| (info, device_limits(limits, None).0)).collect()
+pub(crate) fn adapters() -> impl Future<Output = Vec<(AdapterInfo, Limits)>> {
+    platform::adapters()
 }
 
 /// What planning and linking respect, and the largest heap, under those limits of an adapter or a device.
-fn device_limits(limits: Limits, segment_cap: Option<u64>) -> (DeviceLimits, u64) {
+pub(crate) fn device_limits(limits: Limits, segment_cap: Option<u64>) -> (DeviceLimits, u64) {
     // A heap is bound whole, and addressed by 32-bit byte offsets.
     let bindable = limits.buffer_bytes.min(limits.storage_binding_bytes).min(u64::from(u32::MAX));
     let heap_cap_bytes = bindable / ALIGNMENT_BYTES * ALIGNMENT_BYTES;

@@ -157,11 +157,11 @@ impl<B> Heaps<B> {
             return None;
         }
         let mut room = Room::new(heap);
-        let place = |pool_id: &PoolId| {
+        let mut places = Vec::with_capacity(pools.len());
+        for pool_id in pools {
             let slab = slabs.get(pool_id).filter(|slab| !slab.pinned)?;
-            Some((*pool_id, room.put(slab)?))
-        };
-        let places = pools.iter().map(place).collect::<Option<Vec<_>>>()?;
+            places.push((*pool_id, room.put(slab)?));
+        }
         let end = room.end_bytes();
         Some(Packing { rooms: vec![(heap.id, room.close()?, end)], places, made: None, freed_bytes: 0 })
     }

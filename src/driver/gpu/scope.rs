@@ -5,6 +5,7 @@
 
 use crate::driver::gpu::platform::{Device, Scopes, Verdict};
 use crate::error::{Error, ErrorKind};
+use crate::node::joined;
 
 /// What an error scope caught.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ pub(super) struct Complaint {
 
 /// A driver's message on one line.
 pub(super) fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    joined(text.split_whitespace(), " ")
 }
 
 /// Runs `create` inside scopes for validation and memory.

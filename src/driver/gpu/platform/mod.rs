@@ -43,7 +43,7 @@ const VECTOR_BYTES: u64 = 16;
 
 /// The limits of an adapter or a device that the driver looks at.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(crate) struct Limits {
     pub(super) buffer_bytes: u64,
     pub(super) storage_binding_bytes: u64,
     pub(super) uniform_binding_bytes: u64,
