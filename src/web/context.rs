@@ -260,12 +260,6 @@ impl RawContext {
     pub fn finalize(&self) {
         self.context.finalize();
     }
-
-    /// Whether it was finalized.
-    #[wasm_bindgen(js_name = isFinalized)]
-    pub fn is_finalized(&self) -> bool {
-        self.context.is_finalized()
-    }
 }
 
 fn landing(merge: bool) -> Landing {

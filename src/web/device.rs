@@ -113,11 +113,6 @@ impl RawDevice {
         self.device.name().to_owned()
     }
 
-    /// `gpu` or `host`.
-    pub fn driver(&self) -> String {
-        Either::name(self.device.dev()).to_owned()
-    }
-
     /// What the device runs on.
     pub fn adapter(&self) -> JsValue {
         plain::adapter(self.device.adapter())
@@ -153,12 +148,6 @@ impl RawDevice {
             let fields = [("reason", error.kind().code().into()), ("message", error.to_string().into())];
             Ok(plain::object("", &[], &fields))
         })
-    }
-
-    /// Whether everything recorded so far is done.
-    #[wasm_bindgen(js_name = isIdle)]
-    pub fn is_idle(&self) -> bool {
-        self.device.is_idle()
     }
 
     /// The sequence number that is to be awaited before more is recorded, so that few enough batches are in flight.

@@ -47,22 +47,16 @@ impl RawNode {
         self.node.id().0
     }
 
-    /// The label.
-    #[wasm_bindgen(getter)]
-    pub fn label(&self) -> String {
-        self.node.label().to_owned()
-    }
-
-    /// The name of the element type.
-    #[wasm_bindgen(getter)]
-    pub fn dtype(&self) -> String {
-        self.node.dtype().name().to_owned()
-    }
-
-    /// The extents.
-    #[wasm_bindgen(getter)]
-    pub fn shape(&self) -> Vec<u32> {
-        self.node.shape().to_vec()
+    /// The label, the name of the element type, the element of its base at which it starts, and the extents.
+    #[wasm_bindgen(unchecked_return_type = "[string, string, number, ...number[]]")]
+    pub fn facts(&self) -> Array {
+        let node = &self.node;
+        let start = node.base().map_or(0, |(_, start)| start);
+        let facts = Array::of3(&node.label().into(), &node.dtype().name().into(), &(start as f64).into());
+        for &extent in node.shape() {
+            facts.push(&extent.into());
+        }
+        facts
     }
 
     /// The memory mode.
@@ -84,12 +78,6 @@ impl RawNode {
     /// What it is a view of.
     pub fn base(&self) -> Option<RawNode> {
         self.node.base().map(|(base, _)| RawNode { node: base.clone() })
-    }
-
-    /// The element of its base at which it starts.
-    #[wasm_bindgen(getter)]
-    pub fn start(&self) -> f64 {
-        self.node.base().map_or(0.0, |(_, start)| start as f64)
     }
 
     /// Another handle of the same node: see `shared`.

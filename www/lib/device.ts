@@ -109,7 +109,7 @@ export class Device implements Disposable {
     this.raw = raw;
     this.root = call(() => raw.context());
     this.name = call(() => raw.name());
-    this.driver = call(() => raw.driver());
+    this.driver = this.name.startsWith("gpu:") ? "gpu" : "host";
     this.adapter = Object.freeze(call(() => raw.adapter()));
     this.limits = Object.freeze(call(() => raw.limits()));
     this.life = new Lifetime(`device ${this.name}`);
@@ -260,7 +260,7 @@ export class Device implements Disposable {
   /** Whether no work is pending. */
   get isIdle(): boolean {
     const raw = this.#live();
-    return call(() => raw.isIdle());
+    return call(() => raw.eventIsDone(raw.allWork()));
   }
 
   /** Resolves when the queue has room: await it between batches of a long stream of runs. */

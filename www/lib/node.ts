@@ -89,7 +89,10 @@ export class TensorNode<D extends DType = DType> {
   /** The node of a handle that came from the wasm module: the same object as ever. @internal */
   static of(raw: RawNode): TensorNode {
     const node = known.get(raw.id)?.deref();
-    if (node === undefined) return new TensorNode(raw, raw.label, raw.dtype, [...raw.shape]);
+    if (node === undefined) {
+      const [label, dtype, , ...shape] = raw.facts();
+      return new TensorNode(raw, label, dtype, shape);
+    }
     raw.free();
     return node;
   }
@@ -134,7 +137,7 @@ export class TensorNode<D extends DType = DType> {
   /** What this node is a view of, and its first element there; undefined for a node that is no view. */
   get base(): { readonly node: TensorNode<D>; readonly offset: number } | undefined {
     const raw = call(() => this.raw.base());
-    return raw && { node: TensorNode.of(raw) as TensorNode<D>, offset: this.raw.start };
+    return raw && { node: TensorNode.of(raw) as TensorNode<D>, offset: this.raw.facts()[2] };
   }
 
   /** The node in messages: `n12"weights"`. */

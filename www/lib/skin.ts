@@ -21,10 +21,7 @@ import type { MemoryMode } from "./node.ts";
 /** A tensor node of the wasm module. */
 export interface RawNode {
   readonly id: number;
-  readonly label: string;
-  readonly dtype: DType;
-  readonly shape: Uint32Array;
-  readonly start: number;
+  facts(): [label: string, dtype: DType, start: number, ...shape: number[]];
   mode(): MemoryMode;
   refineMode(mode: MemoryMode): void;
   view(label: string, start: number, shape: Uint32Array): RawNode;
@@ -36,14 +33,12 @@ export interface RawNode {
 /** A device of the wasm module. */
 export interface RawDevice {
   name(): string;
-  driver(): "gpu" | "host";
   adapter(): AdapterInfo;
   limits(): DeviceLimits;
   report(): MemoryReport;
   stats(): RunnerStats;
   debugInfo(): DebugInfo;
   lost(): Promise<DeviceLostInfo>;
-  isIdle(): boolean;
   /** The sequence number to wait for before more is recorded. */
   ready(): number;
   flush(): void;
