@@ -61,6 +61,17 @@ def reductions():
     x = np.arange(2**8).reshape([2] * 8)
     by_hand("rank_8", "y[h, g, f, e, d, c, b, a] = x[a, b, c, d, e, f, g, h]\ns[a, h] +=! x[a, b, c, d, e, f, g, h]",
             {"x": ("i32", x)}, {"y": ("i32", x.transpose(range(7, -1, -1))), "s": ("i32", x.sum((1, 2, 3, 4, 5, 6)))})
+    # Bodies of loops that are long once they are repeated: branches in them take SwiftShader's compiler no end.
+    i, k = np.arange(64)[:, None], np.arange(32)
+    a, b = (i * 7 + k * 3) % 11, (k[:, None] * 5 + i.T) % 13
+    case("edge_long_bodies_of_loops", """
+         x[i] = f32(i == 90) where i in 0:40000
+         h = max[i](x[i])
+         a[i, k] = f32((i * 7 + k * 3) % 11) where i in 0:64, k in 0:32
+         b[k, j] = f32((k * 5 + j) % 13) where k in 0:32, j in 0:64
+         c[i, j] max=! a[i, k] + b[k, j]
+         d[i] +=! c[i, j]
+         """, {}, {"h": ("f32", 1), "d": ("f32", (a[:, :, None] + b).max(1).sum(1))})
     x = Values(30).integers(-50, 50, 300)
     case("edge_whole_reductions", "a +=! x[i]\nb max=! x[i]\nc min=! x[i]\nd = argmax[i](x[i])\ne = argmin[i](x[i])",
          {"x": ("i32", x)}, {"a": ("i32", x.sum()), "b": ("i32", x.max()), "c": ("i32", x.min()),

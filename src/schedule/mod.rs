@@ -5,6 +5,7 @@ mod tile;
 
 use crate::loops::ir::{Nest, Stage};
 use crate::loops::rewrite::each_child;
+use crate::notation::ast::Function;
 pub use crate::notation::program::points as iterations;
 use crate::notation::program::{Expr, ExprKind, LoopIndex};
 use crate::notation::spec::Forced;
@@ -72,11 +73,20 @@ pub fn choose(nest: &Nest, target: &Target) -> Schedule {
     }
     // Points that a u32 does not count are looped over.
     let tile = match target.forced {
-        _ if points > u64::from(u32::MAX) => None,
+        _ if points > u64::from(u32::MAX) || target.is_cpu && has_branches(nest) => None,
         None => tile::choose(nest, target.is_cpu),
         forced => (forced == Some(Forced::Tiled)).then(|| tile::forced(nest)),
     };
     tile.map_or(Schedule::PerPoint, Schedule::Tiled)
+}
+
+/// Whether a function that branches is called in a loop. SwiftShader's compiler takes time and memory that double with each
+/// branch of a loop, so those are not repeated there; all other functions select.
+pub fn has_branches(nest: &Nest) -> bool {
+    nest.has_fold()
+        && nest.any_part(&mut |part| {
+            matches!(part.kind, ExprKind::Call(Function::Sin | Function::Cos | Function::Tan | Function::Normal, _))
+        })
 }
 
 /// Turns of loops at a point.

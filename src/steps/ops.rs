@@ -107,8 +107,8 @@ ops! {
     ShrI "$0 >> $1",
     ShrU "$0 >> $1",
     IsNan "lab_isnan($0)",
-    Both "$0 && $1",
-    Either "$0 || $1",
+    Both "$0 & $1",
+    Either "$0 | $1",
     Not "!$0",
     /// The second operand where the first is true, else the third.
     Select "select($2, $1, $0)",

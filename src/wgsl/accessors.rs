@@ -53,10 +53,9 @@ pub fn param_slot_bytes(spec: &KernelSpec) -> u64 {
 const F16_BITS: &str = "fn wgslab_f16(v: f32) -> u32 {
   let sign = (bitcast<u32>(v) >> 16u) & 0x8000u;
   let a = bitcast<u32>(v) & 0x7fffffffu;
-  if (a > 0x7f800000u) { return sign | 0x7e00u; }
-  if (a >= 0x477ff000u) { return sign | 0x7c00u; }
-  if (a < 0x38800000u) { return sign | u32(round(bitcast<f32>(a) * 16777216.0)); }
-  return sign | ((a + 0xfffu + ((a >> 13u) & 1u) - 0x38000000u) >> 13u);
+  let small = u32(round(bitcast<f32>(a) * 16777216.0));
+  let bits = select((a + 0xfffu + ((a >> 13u) & 1u) - 0x38000000u) >> 13u, small, a < 0x38800000u);
+  return sign | select(select(bits, 0x7c00u, a >= 0x477ff000u), 0x7e00u, a > 0x7f800000u);
 }
 ";
 
@@ -298,8 +297,8 @@ fn atomic_body(dtype: DType, verb: &str) -> (&'static str, &'static str) {
         "add" => "a + v",
         "mul" => "a * v",
         // The other operand of a NaN.
-        "max" if dtype == DType::F32 => "select(a, v, v > a || wgslab_nan(a))",
-        "min" if dtype == DType::F32 => "select(a, v, v < a || wgslab_nan(a))",
+        "max" if dtype == DType::F32 => "select(a, v, (v > a) | wgslab_nan(a))",
+        "min" if dtype == DType::F32 => "select(a, v, (v < a) | wgslab_nan(a))",
         "max" => "max(a, v)",
         _ => "min(a, v)",
     };

@@ -91,8 +91,8 @@ pub struct Devices<A: Driver, B: Driver> {
     pub apart: Device<B>,
 }
 
-/// A slab of [`Devices::apart`], and a heap. Every tensor fits.
-pub const APART_BYTES: u64 = 16 << 10;
+/// A slab of [`Devices::apart`], in which every tensor fits, and a heap, in which few do.
+pub const APART_BYTES: [u64; 2] = [16 << 10, 1 << 10];
 
 /// A way that a program goes on the GPU.
 struct OnGpu {
@@ -141,6 +141,8 @@ type Contents = Vec<(String, Vec<u8>)>;
 struct Way<'d, D: Driver> {
     device: &'d Device<D>,
     is_plain: bool,
+    /// Whether every node that is given has a slab of its own.
+    is_apart: bool,
     schedule: Option<Forced>,
 }
 
@@ -159,7 +161,10 @@ async fn drive<D: Driver>(way: &Way<'_, D>, grown: &Grown, program: &Program) ->
     }
     let loaded: Vec<(&TensorNode, &[u8])> = nodes.iter().zip(grown.bytes.iter().map(Vec::as_slice)).collect();
     let text = |error: wgslab::Error| format!("refused: {error}");
-    let context = Context::root(device).init_from_host_many(&loaded).map_err(text)?;
+    let mut context = Context::root(device);
+    for together in loaded.chunks(if way.is_apart { 1 } else { loaded.len().max(1) }) {
+        context = context.init_from_host_many(together).map_err(text)?;
+    }
     let code = device.compile(spec).await.map_err(text)?;
     let routine = context.link(&code).await.map_err(text)?;
     let values: Vec<(&str, i32)> = (grown.statics.iter())
@@ -361,7 +366,7 @@ async fn shrunk<D: Driver>(way: &Way<'_, D>, mut grown: Grown, mut message: Stri
 }
 
 fn report(seed: u64, driver: &str, grown: &Grown, message: &str) -> String {
-    let mut text = format!("seed {seed}, {driver}: {message}\n{}", grown.text);
+    let mut text = format!("seed {seed}, {driver}: {message}\n{}\n", grown.text.trim_end());
     for (node, bytes) in grown.given.iter().zip(&grown.bytes) {
         let values: Vec<String> = decode(node.dtype, bytes).into_iter().take(40).map(shown).collect();
         text.push_str(&format!("  {}: {}{:?} = {}\n", node.name, node.dtype, node.shape, values.join(" ")));
@@ -387,7 +392,7 @@ pub async fn check_seed<A: Driver, B: Driver>(
     count.programs += 1;
     count.statements += grown.taken;
     let check = Check { seed, grown, program, state };
-    let on_host = |is_plain| Way { device: &devices.host, is_plain, schedule: None };
+    let on_host = |is_plain| Way { device: &devices.host, is_plain, is_apart: false, schedule: None };
     check.one_way("host", &on_host(false), count).await?;
     // What is compared is counted once.
     let mut none = Count::default();
@@ -396,7 +401,8 @@ pub async fn check_seed<A: Driver, B: Driver>(
     let mut codes = Vec::new();
     for at in [0, drawn(seed)] {
         let OnGpu { name, is_plain, is_apart, schedule, .. } = WAYS[at];
-        let way = Way { device: if is_apart { &devices.apart } else { &devices.gpu }, is_plain, schedule };
+        let device = if is_apart { &devices.apart } else { &devices.gpu };
+        let way = Way { device, is_plain, is_apart, schedule };
         let code = check.one_way(&format!("gpu, {name}"), &way, &mut none).await?;
         let text = code.explain();
         let ran = &mut count.ways[at];

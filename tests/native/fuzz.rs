@@ -27,8 +27,8 @@ fn number(variable: &str) -> Option<u64> {
 fn open_all() -> Devices<host::Host, gpu::Gpu> {
     let apart = gpu::OpenOptions {
         limits: gpu::LimitsChoice::Default,
-        segment_cap_bytes: Some(APART_BYTES),
-        heap_bytes: Some(APART_BYTES),
+        segment_cap_bytes: Some(APART_BYTES[0]),
+        heap_bytes: Some(APART_BYTES[1]),
         ..gpu::OpenOptions::default()
     };
     let host = host::open(host::OpenOptions::default()).unwrap();

@@ -15,8 +15,8 @@ async fn random_programs_mean_the_same_on_both_drivers() {
     let first = number("WGSLAB_SEED", option_env!("WGSLAB_SEED"), 0);
     let apart = gpu::OpenOptions {
         limits: gpu::LimitsChoice::Default,
-        segment_cap_bytes: Some(APART_BYTES),
-        heap_bytes: Some(APART_BYTES),
+        segment_cap_bytes: Some(APART_BYTES[0]),
+        heap_bytes: Some(APART_BYTES[1]),
         ..gpu::OpenOptions::default()
     };
     let devices = Devices {

@@ -11,7 +11,7 @@ mod tests;
 use crate::driver::limits::{AdapterInfo, DeviceLimits};
 use crate::loops::ir::{BufferIndex, Fold, Loops, Nest};
 use crate::notation::program::{Expr, IndexId, StaticIndex};
-use crate::schedule::{Schedule, Target, choose, iterations};
+use crate::schedule::{Schedule, Target, choose, has_branches, iterations};
 use crate::steps::Lowering;
 use crate::steps::block::{Reg, ZERO};
 use crate::steps::ops::{Op, accumulation};
@@ -216,7 +216,7 @@ impl Emitter<'_> {
         }
         let point = self.text("point", 0);
         self.decode(point, spread, tile);
-        self.lowering.turns = UNROLLED;
+        self.lowering.turns = if limits.target.is_cpu && has_branches(nest) { 1 } else { UNROLLED };
         self.lowering.open(looped);
         self.lowering.point();
         self.lowering.close(looped, 1, &[], false);

@@ -12,30 +12,22 @@ fn lab_exp_near(r: f32) -> f32 {
 }
 
 fn lab_exp(v: f32) -> f32 {
-  if (lab_isnan(v)) { return v; }
-  if (v > 89.0f) { return lab_f(0x7f800000u); }
-  if (v < -104.0f) { return 0.0f; }
   let n = round(v * 1.442695f);
-  return lab_scale(lab_exp_near(v - n * 0.6933594f + n * 2.1219444e-4f), i32(n));
+  let y = lab_scale(lab_exp_near(v - n * 0.6933594f + n * 2.1219444e-4f), i32(n));
+  return select(select(select(y, 0.0f, v < -104.0f), lab_f(0x7f800000u), v > 89.0f), v, lab_isnan(v));
 }
 
 fn lab_exp2(v: f32) -> f32 {
-  if (lab_isnan(v)) { return v; }
-  if (v >= 128.0f) { return lab_f(0x7f800000u); }
-  if (v < -150.0f) { return 0.0f; }
   let n = round(v);
-  return lab_scale(lab_exp_near((v - n) * 0.6931472f), i32(n));
+  let y = lab_scale(lab_exp_near((v - n) * 0.6931472f), i32(n));
+  return select(select(select(y, 0.0f, v < -150.0f), lab_f(0x7f800000u), v >= 128.0f), v, lab_isnan(v));
 }
 
 // The exponent and what the mantissa, between the roots of 1/2 and 2, has over 1; of a positive finite number.
 fn lab_split(v: f32) -> vec2<f32> {
-  var w = bitcast<u32>(v);
-  var e = -127i;
-  if (w < 0x800000u) {
-    w = bitcast<u32>(f32(w));
-    e = -276i;
-  }
-  w += 0x004afb0du;
+  let b = bitcast<u32>(v);
+  let w = select(b, bitcast<u32>(f32(b)), b < 0x800000u) + 0x004afb0du;
+  let e = select(-127i, -276i, b < 0x800000u);
   return vec2<f32>(f32(e + i32(w >> 23u)), lab_f((w & 0x7fffffu) + 0x3f3504f3u) - 1.0f);
 }
 
@@ -48,34 +40,26 @@ fn lab_log_rest(t: f32, e: f32) -> f32 {
   return s * (h + r) + e * 9.058001e-6f - h;
 }
 
-// What a logarithm is outside the positive finite numbers.
-fn lab_log_edge(v: f32) -> f32 {
+// A logarithm, with what it is outside the positive finite numbers.
+fn lab_log_of(v: f32, y: f32) -> f32 {
   let b = bitcast<u32>(v);
-  if ((b & 0x7fffffffu) == 0u) { return lab_f(0xff800000u); }
-  if (b == 0x7f800000u) { return v; }
-  return lab_f(0x7fc00000u);
+  let edge = select(lab_f(0x7fc00000u), v, b == 0x7f800000u);
+  return select(select(edge, lab_f(0xff800000u), (b & 0x7fffffffu) == 0u), y, b - 1u < 0x7f7fffffu);
 }
 
-fn lab_is_positive(v: f32) -> bool { return bitcast<u32>(v) - 1u < 0x7f7fffffu; }
-
 fn lab_log(v: f32) -> f32 {
-  if (!lab_is_positive(v)) { return lab_log_edge(v); }
   let p = lab_split(v);
-  return p.x * 0.6931381f + (p.y + lab_log_rest(p.y, p.x));
+  return lab_log_of(v, p.x * 0.6931381f + (p.y + lab_log_rest(p.y, p.x)));
 }
 
 fn lab_log2(v: f32) -> f32 {
-  if (!lab_is_positive(v)) { return lab_log_edge(v); }
   let p = lab_split(v);
-  return p.x + (p.y + lab_log_rest(p.y, 0.0f)) * 1.442695f;
+  return lab_log_of(v, p.x + (p.y + lab_log_rest(p.y, 0.0f)) * 1.442695f);
 }
-
-fn lab_log1p_small(u: f32) -> f32 { return u + lab_log_rest(u, 0.0f); }
 
 // log(1 + u) for 0 <= u <= 1.
 fn lab_log1p(u: f32) -> f32 {
-  if (u < 0.4f) { return lab_log1p_small(u); }
-  return lab_log(1.0f + u);
+  return select(lab_log(1.0f + u), u + lab_log_rest(u, 0.0f), u < 0.4f);
 }
 
 // Far from 0, x * 2 / pi modulo 4 in 96 bits (Payne and Hanek): the quadrant, and the rest as an angle.
@@ -89,22 +73,18 @@ fn lab_quadrant_far(v: f32) -> vec2<f32> {
   var table = array<u32, 8>(0u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u,
     0xfe5163abu);
   var w = vec3<u32>(table[at], table[at + 1u], table[at + 2u]);
-  if (s != 0u) {
-    w = (w << vec3<u32>(s)) | (vec3<u32>(w.y, w.z, table[at + 3u]) >> vec3<u32>(32u - s));
-  }
+  let next = vec3<u32>(w.y, w.z, table[at + 3u]) >> vec3<u32>((32u - s) & 31u);
+  w = (w << vec3<u32>(s)) | select(vec3<u32>(0u), next, s != 0u);
   let p2 = m * w.z;
   let p1 = m * w.y + lab_mul_high(m, w.z);
   let carry = select(0u, 1u, p1 < m * w.y);
   let p0 = m * w.x + lab_mul_high(m, w.y) + carry;
-  var q = p0 >> 30u;
   var high = (p0 << 2u) | (p1 >> 30u);
-  var low = (p1 << 2u) | (p2 >> 30u);
   let negative = high >= 0x80000000u;
-  if (negative) {
-    q += 1u;
-    low = ~low;
-    high = ~high;
-  }
+  let flip = select(0u, 0xffffffffu, negative);
+  let q = (p0 >> 30u) - flip;
+  let low = ((p1 << 2u) | (p2 >> 30u)) ^ flip;
+  high ^= flip;
   var r = (f32(high) + f32(low) * 2.3283064e-10f) * 2.3283064e-10f * 1.5707964f;
   r = select(r, -r, negative != (v < 0.0f));
   return vec2<f32>(f32(select(q, 4u - (q & 3u), v < 0.0f) & 3u), r);
@@ -128,32 +108,29 @@ fn lab_cos_near(r: f32) -> f32 {
   return ((2.4433157e-5f * z - 1.3887316e-3f) * z + 0.041666646f) * z * z - 0.5f * z + 1.0f;
 }
 
+// Whether it is infinite, or NaN.
+fn lab_is_wild(v: f32) -> bool { return (bitcast<u32>(v) & 0x7fffffffu) >= 0x7f800000u; }
+
 // The sine of an angle that is so many quadrants further.
 fn lab_sin_from(v: f32, quadrants: i32) -> f32 {
-  if ((bitcast<u32>(v) & 0x7fffffffu) >= 0x7f800000u) { return lab_f(0x7fc00000u); }
   let p = lab_quadrant(v);
   let q = i32(p.x) + quadrants;
   let y = select(lab_sin_near(p.y), lab_cos_near(p.y), (q & 1i) != 0i);
-  return select(y, -y, (q & 2i) != 0i);
+  return select(select(y, -y, (q & 2i) != 0i), lab_f(0x7fc00000u), lab_is_wild(v));
 }
 
-fn lab_sin(v: f32) -> f32 {
-  if (abs(v) < 1e-4f) { return v; }
-  return lab_sin_from(v, 0i);
-}
+fn lab_sin(v: f32) -> f32 { return select(lab_sin_from(v, 0i), v, abs(v) < 1e-4f); }
 
 fn lab_cos(v: f32) -> f32 { return lab_sin_from(v, 1i); }
 
 fn lab_tan(v: f32) -> f32 {
-  if ((bitcast<u32>(v) & 0x7fffffffu) >= 0x7f800000u) { return lab_f(0x7fc00000u); }
-  if (abs(v) < 1e-4f) { return v; }
   let p = lab_quadrant(v);
   let z = p.y * p.y;
   // Cephes, tanf.
   let t = (((((9.385402e-3f * z + 3.1199222e-3f) * z + 0.024430135f) * z + 0.05341128f) * z
     + 0.133388f) * z + 0.33333156f) * z * p.y + p.y;
-  if ((i32(p.x) & 1i) != 0i) { return -1.0f / t; }
-  return t;
+  let y = select(t, -1.0f / t, (i32(p.x) & 1i) != 0i);
+  return select(select(y, v, abs(v) < 1e-4f), lab_f(0x7fc00000u), lab_is_wild(v));
 }
 
 // asin(x) for 0 <= x <= 1/2, with z = x^2 (Cephes, asinf).
@@ -164,90 +141,70 @@ fn lab_asin_near(x: f32, z: f32) -> f32 {
 
 fn lab_asin(v: f32) -> f32 {
   let a = abs(v);
-  if (lab_isnan(v) || a > 1.0f) { return lab_f(0x7fc00000u); }
-  if (a <= 0.5f) { return lab_asin_near(v, v * v); }
   let z = 0.5f * (1.0f - a);
   let y = 1.5707964f - 2.0f * lab_asin_near(sqrt(z), z);
-  return select(y, -y, v < 0.0f);
+  let near = select(select(y, -y, v < 0.0f), lab_asin_near(v, v * v), a <= 0.5f);
+  return select(near, lab_f(0x7fc00000u), lab_isnan(v) | (a > 1.0f));
 }
 
 fn lab_acos(v: f32) -> f32 {
   let a = abs(v);
-  if (lab_isnan(v) || a > 1.0f) { return lab_f(0x7fc00000u); }
-  if (a <= 0.5f) { return 1.5707964f - lab_asin_near(v, v * v); }
   let z = 0.5f * (1.0f - a);
   let y = 2.0f * lab_asin_near(sqrt(z), z);
-  return select(y, 3.1415927f - y, v < 0.0f);
+  let near = select(select(y, 3.1415927f - y, v < 0.0f), 1.5707964f - lab_asin_near(v, v * v), a <= 0.5f);
+  return select(near, lab_f(0x7fc00000u), lab_isnan(v) | (a > 1.0f));
 }
 
 // Cephes, atanf.
 fn lab_atan(v: f32) -> f32 {
-  if (lab_isnan(v)) { return v; }
   let a = abs(v);
-  var x = a;
-  var y = 0.0f;
-  if (a > 2.4142137f) {
-    y = 1.5707964f;
-    x = -1.0f / a;
-    if (a > 1e30f) { x = 0.0f; }
-  } else if (a > 0.41421357f) {
-    y = 0.7853982f;
-    x = (a - 1.0f) / (a + 1.0f);
-  }
+  let far = a > 2.4142137f;
+  let middle = a > 0.41421357f;
+  let x = select(select(a, (a - 1.0f) / (a + 1.0f), middle), select(-1.0f / a, 0.0f, a > 1e30f), far);
   let z = x * x;
-  y += (((0.080537446f * z - 0.13877685f) * z + 0.19977711f) * z - 0.3333295f) * z * x + x;
-  return lab_f(bitcast<u32>(y) | (bitcast<u32>(v) & 0x80000000u));
+  let y = select(select(0.0f, 0.7853982f, middle), 1.5707964f, far)
+    + ((((0.080537446f * z - 0.13877685f) * z + 0.19977711f) * z - 0.3333295f) * z * x + x);
+  return select(lab_f(bitcast<u32>(y) | (bitcast<u32>(v) & 0x80000000u)), v, lab_isnan(v));
 }
 
 fn lab_atan2(y: f32, x: f32) -> f32 {
-  if (lab_isnan(x)) { return x; }
-  if (lab_isnan(y)) { return y; }
   let a = abs(y);
   let b = abs(x);
   let large = max(a, b);
-  var r = 0.0f;
-  if (lab_isinf(large)) {
-    r = select(select(0.0f, 1.5707964f, a > b), 0.7853982f, a == b);
-  } else if (large > 0.0f) {
-    // Into the range in which quotients are accurate.
-    let k = select(select(1.0f, 16777216.0f, large < 1e-30f), 0.0625f, large > 1e30f);
-    r = lab_atan((min(a, b) * k) / (large * k));
-    r = select(r, 1.5707964f - r, a > b);
-  }
+  // Into the range in which quotients are accurate.
+  let k = select(select(1.0f, 16777216.0f, large < 1e-30f), 0.0625f, large > 1e30f);
+  var r = lab_atan((min(a, b) * k) / (large * k));
+  r = select(0.0f, select(r, 1.5707964f - r, a > b), large > 0.0f);
+  r = select(r, select(select(0.0f, 1.5707964f, a > b), 0.7853982f, a == b), lab_isinf(large));
   r = select(r, 3.1415927f - r, bitcast<u32>(x) >= 0x80000000u);
-  return lab_f(bitcast<u32>(r) | (bitcast<u32>(y) & 0x80000000u));
+  r = lab_f(bitcast<u32>(r) | (bitcast<u32>(y) & 0x80000000u));
+  return select(select(r, y, lab_isnan(y)), x, lab_isnan(x));
 }
 
 fn lab_sinh(v: f32) -> f32 {
   let a = abs(v);
-  if (!(a >= 1.0f)) {
-    let z = v * v;
-    return ((2.0372191e-4f * z + 8.330284e-3f) * z + 0.16666716f) * z * v + v;
-  }
+  let z = v * v;
+  let near = ((2.0372191e-4f * z + 8.330284e-3f) * z + 0.16666716f) * z * v + v;
   // In halves where the exponential alone would overflow.
   let e = lab_exp(select(a, 0.5f * a, a > 8e1f));
   let y = select(0.5f * e - 0.5f / e, 0.5f * e * e, a > 8e1f);
-  return select(y, -y, v < 0.0f);
+  return select(near, select(y, -y, v < 0.0f), a >= 1.0f);
 }
 
 fn lab_cosh(v: f32) -> f32 {
-  if (lab_isnan(v)) { return v; }
   let a = abs(v);
   let e = lab_exp(select(a, 0.5f * a, a > 8e1f));
-  return select(0.5f * e + 0.5f / e, 0.5f * e * e, a > 8e1f);
+  return select(select(0.5f * e + 0.5f / e, 0.5f * e * e, a > 8e1f), v, lab_isnan(v));
 }
 
 // Cephes, tanhf.
 fn lab_tanh(v: f32) -> f32 {
-  if (lab_isnan(v)) { return v; }
   let a = abs(v);
-  if (a < 0.625f) {
-    let z = v * v;
-    return ((((-5.7049887e-3f * z + 0.020639088f) * z - 0.053739715f) * z + 0.13331442f) * z
-      - 0.3333328f) * z * v + v;
-  }
+  let z = v * v;
+  let near = ((((-5.7049887e-3f * z + 0.020639088f) * z - 0.053739715f) * z + 0.13331442f) * z
+    - 0.3333328f) * z * v + v;
   let y = 1.0f - 2.0f / (lab_exp(2.0f * min(a, 2e1f)) + 1.0f);
-  return select(y, -y, v < 0.0f);
+  return select(select(select(y, -y, v < 0.0f), near, a < 0.625f), v, lab_isnan(v));
 }
 
 // erf(x) for |x| < 1 (Cephes, erff).
@@ -259,39 +216,30 @@ fn lab_erf_near(x: f32) -> f32 {
 
 // 1 - erf(x) for x >= 1 (Cephes, erfcf). The square in two parts, whose first is exact.
 fn lab_erfc_far(x: f32) -> f32 {
-  if (x > 10.5f) { return 0.0f; }
   let h = lab_f(bitcast<u32>(x) & 0xfffff000u);
   let e = lab_exp(-h * h) * lab_exp((h - x) * (h + x));
   let q = 1.0f / x;
   let y = q * q;
-  var p = 0.0f;
-  if (x < 2.0f) {
-    p = (((((((0.0232682f * y - 0.13870394f) * y + 0.36874247f) * y
-      - 0.5824733f) * y + 0.62100047f) * y - 0.49445152f) * y
-      + 0.340488f) * y - 0.2741127f) * y + 0.56382596f;
-  } else {
-    p = ((((((-1.047766399936249e+1f * y + 1.297719955372516e+1f) * y - 7.4955187f) * y
-      + 2.921019f) * y - 1.0152652f) * y + 0.42184633f) * y
-      - 0.28207675f) * y + 0.5641895f;
-  }
-  return e * q * p;
+  let near = (((((((0.0232682f * y - 0.13870394f) * y + 0.36874247f) * y
+    - 0.5824733f) * y + 0.62100047f) * y - 0.49445152f) * y
+    + 0.340488f) * y - 0.2741127f) * y + 0.56382596f;
+  let far = ((((((-1.047766399936249e+1f * y + 1.297719955372516e+1f) * y - 7.4955187f) * y
+    + 2.921019f) * y - 1.0152652f) * y + 0.42184633f) * y
+    - 0.28207675f) * y + 0.5641895f;
+  return select(e * q * select(far, near, x < 2.0f), 0.0f, x > 10.5f);
 }
 
 fn lab_erf(v: f32) -> f32 {
-  if (lab_isnan(v)) { return v; }
   let a = abs(v);
-  if (a < 1.0f) { return lab_erf_near(v); }
   let y = 1.0f - lab_erfc_far(a);
-  return select(y, -y, v < 0.0f);
+  return select(select(select(y, -y, v < 0.0f), lab_erf_near(v), a < 1.0f), v, lab_isnan(v));
 }
 
 fn lab_gelu(v: f32) -> f32 {
-  if (lab_isnan(v)) { return v; }
   let t = v * 0.70710677f;
-  if (abs(t) < 1.0f) { return 0.5f * v * (1.0f + lab_erf_near(t)); }
-  if (v > 0.0f) { return 0.5f * v * (2.0f - lab_erfc_far(t)); }
-  if (v < -15.0f) { return -0.0f; }
-  return 0.5f * v * lab_erfc_far(-t);
+  let far = lab_erfc_far(abs(t));
+  let y = select(select(far, 2.0f - far, v > 0.0f), 1.0f + lab_erf_near(t), abs(t) < 1.0f);
+  return select(select(0.5f * v * y, -0.0f, v < -15.0f), v, lab_isnan(v));
 }
 
 fn lab_sigmoid(v: f32) -> f32 {
@@ -300,43 +248,30 @@ fn lab_sigmoid(v: f32) -> f32 {
 }
 
 fn lab_gelu_tanh(v: f32) -> f32 {
-  if (v < -2e2f) { return -0.0f; }
-  return v * lab_sigmoid(1.5957692f * (v + 0.044715f * v * v * v));
+  return select(v * lab_sigmoid(1.5957692f * (v + 0.044715f * v * v * v)), -0.0f, v < -2e2f);
 }
 
 fn lab_silu(v: f32) -> f32 {
-  if (v < -2e2f) { return -0.0f; }
-  if (v < -8e1f) {
-    // In halves: the exponential is subnormal before the product is.
-    let h = lab_exp(0.5f * v);
-    return v * h * h;
-  }
-  return v * lab_sigmoid(v);
+  // In halves far out: the exponential is subnormal before the product is.
+  let is_far = v < -8e1f;
+  let e = lab_exp(select(-abs(v), 0.5f * v, is_far));
+  let y = v * (select(e, 1.0f, v >= 0.0f) / (1.0f + e));
+  return select(select(y, v * e * e, is_far), -0.0f, v < -2e2f);
 }
 
 fn lab_softplus(v: f32) -> f32 {
-  if (lab_isnan(v)) { return v; }
-  return max(v, 0.0f) + lab_log1p(lab_exp(-abs(v)));
+  return select(max(v, 0.0f) + lab_log1p(lab_exp(-abs(v))), v, lab_isnan(v));
 }
 
 // |x|^y for x positive and finite, not 1, and y finite: the logarithm in two parts (FreeBSD, powf).
 fn lab_pow_positive(x: f32, y: f32) -> f32 {
-  var w = bitcast<u32>(x);
-  var n = -127.0f;
-  if (w < 0x800000u) {
-    w = bitcast<u32>(f32(w));
-    n = -276.0f;
-  }
-  n += f32(w >> 23u);
-  w = (w & 0x7fffffu) | 0x3f800000u;
-  var c = 1.0f;
-  if (w >= 0x3fddb3d7u) {
-    n += 1.0f;
-    w -= 0x800000u;
-  } else if (w > 0x3f9cc471u) {
-    c = 1.5f;
-  }
-  let m = lab_f(w);
+  let bits = bitcast<u32>(x);
+  let all = select(bits, bitcast<u32>(f32(bits)), bits < 0x800000u);
+  let w = (all & 0x7fffffu) | 0x3f800000u;
+  let up = w >= 0x3fddb3d7u;
+  let n = select(-127.0f, -276.0f, bits < 0x800000u) + f32(all >> 23u) + select(0.0f, 1.0f, up);
+  let c = select(1.0f, 1.5f, (w > 0x3f9cc471u) & !up);
+  let m = lab_f(select(w, w - 0x800000u, up));
   let u = m - c;
   let v = 1.0f / (m + c);
   let s = u * v;
@@ -363,33 +298,24 @@ fn lab_pow_positive(x: f32, y: f32) -> f32 {
   let low = (y - yh) * t1 + y * t2;
   let high = yh * t1;
   let z = high + low;
-  if (lab_isnan(z) || abs(z) > 2e2f) {
-    let grows = (x > 1.0f) == (y > 0.0f);
-    return select(0.0f, lab_f(0x7f800000u), grows);
-  }
   let k = round(z);
-  return lab_scale(lab_exp_near(((high - k) + low) * 0.6931472f), i32(k));
+  let near = lab_scale(lab_exp_near(((high - k) + low) * 0.6931472f), i32(k));
+  let far = select(0.0f, lab_f(0x7f800000u), (x > 1.0f) == (y > 0.0f));
+  return select(near, far, lab_isnan(z) | (abs(z) > 2e2f));
 }
 
 fn lab_pow(x: f32, y: f32) -> f32 {
-  if (y == 0.0f || x == 1.0f) { return 1.0f; }
-  if (lab_isnan(x)) { return x; }
-  if (lab_isnan(y)) { return y; }
-  if (y == 1.0f) { return x; }
-  if (y == 2.0f) { return x * x; }
   let a = abs(x);
-  let whole = lab_isinf(y) || trunc(y) == y;
-  let odd = whole && abs(y) < 16777216.0f && (i32(y) & 1i) != 0i;
-  var r = 0.0f;
-  if (a == 0.0f || lab_isinf(a) || lab_isinf(y)) {
-    let grows = (a > 1.0f) == (y > 0.0f);
-    r = select(0.0f, lab_f(0x7f800000u), grows);
-    if (a == 1.0f) { r = 1.0f; }
-  } else {
-    if (x < 0.0f && !whole) { return lab_f(0x7fc00000u); }
-    if (a == 1.0f) { r = 1.0f; } else { r = lab_pow_positive(a, y); }
-  }
-  return select(r, -r, odd && bitcast<u32>(x) >= 0x80000000u);
+  let whole = lab_isinf(y) | (trunc(y) == y);
+  let odd = whole & (abs(y) < 16777216.0f) & ((i32(y) & 1i) != 0i);
+  let is_edge = (a == 0.0f) | lab_isinf(a) | lab_isinf(y);
+  let edge = select(0.0f, lab_f(0x7f800000u), (a > 1.0f) == (y > 0.0f));
+  var r = select(select(lab_pow_positive(a, y), edge, is_edge), 1.0f, a == 1.0f);
+  r = select(r, -r, odd & (bitcast<u32>(x) >= 0x80000000u));
+  r = select(r, lab_f(0x7fc00000u), (x < 0.0f) & !whole & !is_edge);
+  r = select(select(r, x * x, y == 2.0f), x, y == 1.0f);
+  r = select(select(r, y, lab_isnan(y)), x, lab_isnan(x));
+  return select(r, 1.0f, (y == 0.0f) | (x == 1.0f));
 }
 
 // Salmon et al. 2011: 20 rounds, the first word.

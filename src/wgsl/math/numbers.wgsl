@@ -5,14 +5,14 @@ fn lab_isnan(v: f32) -> bool { return (bitcast<u32>(v) & 0x7fffffffu) > 0x7f8000
 fn lab_isinf(v: f32) -> bool { return (bitcast<u32>(v) & 0x7fffffffu) == 0x7f800000u; }
 
 fn lab_div_i(a: i32, b: i32) -> i32 {
-  return a / select(b, 1i, b == 0i || (b == -1i && bitcast<u32>(a) == 0x80000000u));
+  return a / select(b, 1i, (b == 0i) | ((b == -1i) & (bitcast<u32>(a) == 0x80000000u)));
 }
 
 fn lab_div_u(a: u32, b: u32) -> u32 { return a / select(b, 1u, b == 0u); }
 
 // By the quotient: drivers disagree on the sign that their own remainder has.
 fn lab_rem_i(a: i32, b: i32) -> i32 {
-  let d = select(b, 1i, b == 0i || b == -1i);
+  let d = select(b, 1i, (b == 0i) | (b == -1i));
   return a - (a / d) * d;
 }
 
@@ -23,7 +23,7 @@ fn lab_pow_u(base: u32, exponent: u32) -> u32 {
   var x = base;
   var n = exponent;
   while (n != 0u) {
-    if ((n & 1u) != 0u) { r *= x; }
+    r *= select(1u, x, (n & 1u) != 0u);
     x *= x;
     n >>= 1u;
   }
@@ -31,29 +31,23 @@ fn lab_pow_u(base: u32, exponent: u32) -> u32 {
 }
 
 fn lab_pow_i(base: i32, exponent: i32) -> i32 {
-  if (exponent < 0i) {
-    if (base == 1i || base == -1i) { return select(base, 1i, (exponent & 1i) == 0i); }
-    return 0i;
-  }
-  return bitcast<i32>(lab_pow_u(bitcast<u32>(base), bitcast<u32>(exponent)));
+  let whole = bitcast<i32>(lab_pow_u(bitcast<u32>(base), bitcast<u32>(max(exponent, 0i))));
+  let one = select(base, 1i, (exponent & 1i) == 0i);
+  return select(whole, select(0i, one, (base == 1i) | (base == -1i)), exponent < 0i);
 }
 
 fn lab_pow_ui(base: u32, exponent: i32) -> u32 {
-  if (exponent < 0i) { return select(0u, 1u, base == 1u); }
-  return lab_pow_u(base, bitcast<u32>(exponent));
+  let whole = lab_pow_u(base, bitcast<u32>(max(exponent, 0i)));
+  return select(whole, select(0u, 1u, base == 1u), exponent < 0i);
 }
 
 fn lab_f_to_i(v: f32) -> i32 {
-  if (lab_isnan(v)) { return 0i; }
-  if (v >= 2.1474836e9f) { return 2147483647i; }
-  if (v <= -2.1474836e9f) { return -2147483647i - 1i; }
-  return i32(v);
+  let least = select(i32(v), -2147483647i - 1i, v <= -2.1474836e9f);
+  return select(select(least, 2147483647i, v >= 2.1474836e9f), 0i, lab_isnan(v));
 }
 
 fn lab_f_to_u(v: f32) -> u32 {
-  if (lab_isnan(v) || v <= 0.0f) { return 0u; }
-  if (v >= 4.2949673e9f) { return 4294967295u; }
-  return u32(v);
+  return select(select(u32(v), 4294967295u, v >= 4.2949673e9f), 0u, lab_isnan(v) | (v <= 0.0f));
 }
 
 // In halves that are exact, so that the sum rounds once, to nearest even: how f32() rounds is the driver's choice.
@@ -65,27 +59,24 @@ fn lab_u_to_f(v: u32) -> f32 { return f32(v >> 16u) * 65536.0f + f32(v & 0xffffu
 fn lab_f16(v: f32) -> f32 {
   let b = bitcast<u32>(v);
   let a = b & 0x7fffffffu;
-  if (a > 0x7f800000u) { return v; }
-  let sign = b & 0x80000000u;
-  if (a >= 0x477ff000u) { return lab_f(sign | 0x7f800000u); }
-  if (a < 0x38800000u) { return lab_f(sign | bitcast<u32>(round(lab_f(a) * 16777216.0f) * lab_f(0x33800000u))); }
-  return lab_f(sign | ((a + 0xfffu + ((a >> 13u) & 1u)) & 0xffffe000u));
+  let small = bitcast<u32>(round(lab_f(a) * 16777216.0f) * lab_f(0x33800000u));
+  let most = select((a + 0xfffu + ((a >> 13u) & 1u)) & 0xffffe000u, 0x7f800000u, a >= 0x477ff000u);
+  let rounded = select(select(most, small, a < 0x38800000u), a, a > 0x7f800000u);
+  return lab_f((b & 0x80000000u) | rounded);
 }
 
 fn lab_bf16(v: f32) -> f32 {
   let b = bitcast<u32>(v);
-  if (lab_isnan(v)) { return lab_f((b | 0x400000u) & 0xffff0000u); }
-  return lab_f((b + 0x7fffu + ((b >> 16u) & 1u)) & 0xffff0000u);
+  return lab_f(select(b + 0x7fffu + ((b >> 16u) & 1u), b | 0x400000u, lab_isnan(v)) & 0xffff0000u);
 }
 
 // The other operand of a NaN.
-fn lab_max(a: f32, b: f32) -> f32 { return select(a, b, b > a || lab_isnan(a)); }
+fn lab_max(a: f32, b: f32) -> f32 { return select(a, b, (b > a) | lab_isnan(a)); }
 
-fn lab_min(a: f32, b: f32) -> f32 { return select(a, b, b < a || lab_isnan(a)); }
+fn lab_min(a: f32, b: f32) -> f32 { return select(a, b, (b < a) | lab_isnan(a)); }
 
 fn lab_sign(v: f32) -> f32 {
-  if (lab_isnan(v)) { return v; }
-  return select(select(0.0f, -1.0f, v < 0.0f), 1.0f, v > 0.0f);
+  return select(select(select(0.0f, -1.0f, v < 0.0f), 1.0f, v > 0.0f), v, lab_isnan(v));
 }
 
 // Exact, by long division of the mantissas, eight bits at a time.
@@ -93,12 +84,11 @@ fn lab_fmod(x: f32, y: f32) -> f32 {
   let sign = bitcast<u32>(x) & 0x80000000u;
   let a = bitcast<u32>(x) & 0x7fffffffu;
   let b = bitcast<u32>(y) & 0x7fffffffu;
-  if (a >= 0x7f800000u || b > 0x7f800000u || b == 0u) { return lab_f(0x7fc00000u); }
-  if (a < b) { return x; }
   let exponent = max(b >> 23u, 1u);
-  let d = select(b, (b & 0x7fffffu) | 0x800000u, b >= 0x800000u);
+  let d = max(select(b, (b & 0x7fffffu) | 0x800000u, b >= 0x800000u), 1u);
   var r = select(a, (a & 0x7fffffu) | 0x800000u, a >= 0x800000u) % d;
-  var n = max(a >> 23u, 1u) - exponent;
+  let is_nan = (a >= 0x7f800000u) | (b > 0x7f800000u) | (b == 0u);
+  var n = select(max(a >> 23u, 1u) - exponent, 0u, is_nan | (a < b));
   while (n > 0u) {
     let step = min(n, 8u);
     r = (r << step) % d;
@@ -106,7 +96,8 @@ fn lab_fmod(x: f32, y: f32) -> f32 {
   }
   let up = min(countLeadingZeros(r | 1u) - 8u, exponent - 1u);
   r <<= up;
-  return lab_f(sign | select(r, (r & 0x7fffffu) | ((exponent - up) << 23u), r >= 0x800000u));
+  r = select(r, (r & 0x7fffffu) | ((exponent - up) << 23u), r >= 0x800000u);
+  return lab_f(select(select(sign | r, bitcast<u32>(x), a < b), 0x7fc00000u, is_nan));
 }
 
 // The high word of a product.
