@@ -61,6 +61,9 @@ def reductions():
     x = np.arange(2**8).reshape([2] * 8)
     by_hand("rank_8", "y[h, g, f, e, d, c, b, a] = x[a, b, c, d, e, f, g, h]\ns[a, h] +=! x[a, b, c, d, e, f, g, h]",
             {"x": ("i32", x)}, {"y": ("i32", x.transpose(range(7, -1, -1))), "s": ("i32", x.sum((1, 2, 3, 4, 5, 6)))})
+    n = np.array([-72, -3, 100, -100000, 16777217, -16777217, -(2**31)])
+    case("edge_integers_as_floats", "y[i] = n[i] + 0.1\nz[i] = 0.1 - b[i]", {"n": ("i32", n), "b": ("i8", n[:4].clip(-128, 127))},
+         {"y": ("f32", n.astype("f4") + 0.1), "z": ("f32", 0.1 - n[:4].clip(-128, 127))})
     # Bodies of loops that are long once they are repeated: branches in them take SwiftShader's compiler no end.
     i, k = np.arange(64)[:, None], np.arange(32)
     a, b = (i * 7 + k * 3) % 11, (k[:, None] * 5 + i.T) % 13

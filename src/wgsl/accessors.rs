@@ -157,7 +157,7 @@ impl Accessors<'_> {
                     b'h' => &self.heap,
                     b'o' => &self.offset,
                     b'g' if !self.is_guarded => "",
-                    b'g' => "if (i >= len_$n) { return$v; } ",
+                    b'g' => "if (i >= len_$n) { return; } ",
                     b'x' => self.word,
                     b'i' => self.index,
                     b'l' => self.lane,
@@ -210,8 +210,13 @@ fn tensor_accessors(
     }
     let (by_fours, is_vectors) = (nest.1 && dtype == DType::F32, kind == BindingType::Vectors);
     if access.reads() {
-        accessors.fill(out, "fn load_$n(i: u32) -> $w { $g", " $w()");
-        accessors.fill(out, "let e = $o + i; return $v; }\n", load_expression(dtype, kind));
+        // Without a branch: many in a loop take SwiftShader's compiler no end.
+        let load = if accessors.is_guarded {
+            "fn load_$n(i: u32) -> $w { let e = $o + min(i, max(len_$n, 1u) - 1u); return select($v, $w(), i >= len_$n); }\n"
+        } else {
+            "fn load_$n(i: u32) -> $w { let e = $o + i; return $v; }\n"
+        };
+        accessors.fill(out, load, load_expression(dtype, kind));
     }
     if access.reads() && by_fours {
         let value = if is_vectors {

@@ -7,7 +7,7 @@ use std::fmt;
 
 use wgslab::notation::ast::{Ast, Expr, ExprKind, Item};
 use wgslab::notation::parse;
-use wgslab::notation::program::{Origin, Program, Ty};
+use wgslab::notation::program::{Origin, Program, ProgramNode, Ty};
 use wgslab::{Code, Context, Device, Driver, Forced, MemoryMode, ProgramSpec, TensorNode};
 
 use super::grow::{Grown, grow};
@@ -91,7 +91,7 @@ pub struct Devices<A: Driver, B: Driver> {
     pub apart: Device<B>,
 }
 
-/// A slab of [`Devices::apart`], in which every tensor fits, and a heap, in which few do.
+/// A slab of [`Devices::apart`], in which most tensors fit, and a heap, in which few do.
 pub const APART_BYTES: [u64; 2] = [16 << 10, 1 << 10];
 
 /// A way that a program goes on the GPU.
@@ -401,7 +401,11 @@ pub async fn check_seed<A: Driver, B: Driver>(
     let mut codes = Vec::new();
     for at in [0, drawn(seed)] {
         let OnGpu { name, is_plain, is_apart, schedule, .. } = WAYS[at];
-        let device = if is_apart { &devices.apart } else { &devices.gpu };
+        let is_small = |node: &ProgramNode| {
+            let len: u64 = node.shape.iter().map(|extent| u64::from(*extent)).product();
+            len * node.dtype.size_bytes() <= APART_BYTES[0]
+        };
+        let device = if is_apart && check.program.nodes.iter().all(is_small) { &devices.apart } else { &devices.gpu };
         let way = Way { device, is_plain, is_apart, schedule };
         let code = check.one_way(&format!("gpu, {name}"), &way, &mut none).await?;
         let text = code.explain();

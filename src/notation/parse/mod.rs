@@ -234,9 +234,11 @@ impl<'a> Parser<'a> {
     }
 
     fn eat(&mut self, kind: Kind) -> bool {
-        let is_next = self.peek() == kind;
-        self.at += usize::from(is_next);
-        is_next
+        if self.peek() != kind {
+            return false;
+        }
+        self.at += 1;
+        true
     }
 
     /// From there to behind the last token that was read.

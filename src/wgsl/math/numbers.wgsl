@@ -50,10 +50,13 @@ fn lab_f_to_u(v: f32) -> u32 {
   return select(select(u32(v), 4294967295u, v >= 4.2949673e9f), 0u, lab_isnan(v) | (v <= 0.0f));
 }
 
-// In halves that are exact, so that the sum rounds once, to nearest even: how f32() rounds is the driver's choice.
-fn lab_i_to_f(v: i32) -> f32 { return f32(v >> 16u) * 65536.0f + f32(v & 0xffffi); }
+// In halves that are exact, so that the sum rounds once, to nearest even, where f32() may round as it likes. Not elsewhere:
+// Mesa adds what is added to the sum to the lower half first.
+fn lab_i_to_f(v: i32) -> f32 {
+  return select(f32(v >> 16u) * 65536.0f + f32(v & 0xffffi), f32(v), abs(v) <= 0x1000000i);
+}
 
-fn lab_u_to_f(v: u32) -> f32 { return f32(v >> 16u) * 65536.0f + f32(v & 0xffffu); }
+fn lab_u_to_f(v: u32) -> f32 { return select(f32(v >> 16u) * 65536.0f + f32(v & 0xffffu), f32(v), v <= 0x1000000u); }
 
 // Above 65520 is infinity; below 2^-14 the mantissa counts multiples of 2^-24.
 fn lab_f16(v: f32) -> f32 {
