@@ -12,6 +12,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { bundle } from "./lib/bundle.mjs";
+import { nameByLikeness } from "./lib/function-order.mjs";
 import { cli, Failure, isMain, main, must, ROOT, run, say, seconds } from "./lib/proc.mjs";
 import { SHORT_NAMES, shortenGlue } from "./lib/short-names.mjs";
 import { lockedVersion, wasmBindgen } from "./lib/tools.mjs";
@@ -36,7 +37,7 @@ const OWN_STD = ["-Zbuild-std=std,panic_abort", "-Zbuild-std-features=optimize_f
 const OWN_STD_FLAGS = ["-Zunstable-options", "-Cpanic=immediate-abort", "-Zlocation-detail=none"];
 
 // Passes in order, then everything that rustc and wasm-bindgen emit for this target and browsers with WebGPU run.
-// Functions of like names side by side are 0.6 % less after brotli; blocks made anew (rereloop) 0.5 %.
+// Blocks made anew (rereloop) are 0.5 % less after brotli.
 const WASM_OPT = [
   "-Oz",
   "--flatten",
@@ -44,9 +45,13 @@ const WASM_OPT = [
   "-Oz",
   "--gufa-optimizing",
   "-Oz",
-  "--reorder-functions-by-name",
   "--strip-debug",
   "--strip-producers",
+  SHORT_NAMES,
+];
+// The levels alone run no pass; with them, what is written stays as compact as the passes above left it.
+const BY_LIKENESS = ["--reorder-functions-by-name", "--strip-debug", "--optimize-level=2", "--shrink-level=2"];
+const FEATURES = [
   "--enable-bulk-memory",
   "--enable-bulk-memory-opt",
   "--enable-call-indirect-overlong",
@@ -56,7 +61,6 @@ const WASM_OPT = [
   "--enable-reference-types",
   "--enable-sign-ext",
   "--enable-extended-const",
-  SHORT_NAMES,
 ];
 
 /** Builds everything; `www/dist` then holds the package and the site. */
@@ -125,14 +129,17 @@ async function wasmToPkg() {
   const binaryen = JSON.parse(await readFile(join(ROOT, "node_modules/binaryen/package.json"), "utf8")).version;
   const stamp = createHash("sha256")
     .update(await readFile(crateWasm))
-    .update(JSON.stringify([lockedVersion("wasm-bindgen"), binaryen, WASM_OPT]))
+    .update(JSON.stringify([lockedVersion("wasm-bindgen"), binaryen, WASM_OPT, BY_LIKENESS, FEATURES]))
     .digest("hex");
   if (existsSync(stampFile) && (await readFile(stampFile, "utf8")) === stamp) return false;
 
   await rm(PKG, { recursive: true, force: true });
   await must(cliPath, [crateWasm, "--target", "web", "--typescript", "--out-dir", PKG, "--out-name", "wgslab"]);
-  const wasmOpt = [join(ROOT, "node_modules/binaryen/bin/wasm-opt"), ...WASM_OPT, wasm, "-o", wasm];
-  const { stdout } = await must(process.execPath, wasmOpt);
+  const optimize = (passes) =>
+    must(process.execPath, [join(ROOT, "node_modules/binaryen/bin/wasm-opt"), ...passes, ...FEATURES, wasm, "-o", wasm]);
+  const { stdout } = await optimize(WASM_OPT);
+  await writeFile(wasm, nameByLikeness(await readFile(wasm)));
+  await optimize(BY_LIKENESS);
   const glue = join(PKG, "wgslab.js");
   await writeFile(glue, shortenGlue(await readFile(glue, "utf8"), stdout));
   await writeFile(SIZES, JSON.stringify(await wasmSizes()));

@@ -13,3 +13,8 @@ mod plain;
 mod routine;
 
 pub use either::Either;
+
+/// A third of the code of the standard library's, and for the package alone: a crate does not choose for others.
+#[cfg(feature = "npm")]
+#[global_allocator]
+static ALLOCATOR: rlsf::SmallGlobalTlsf = rlsf::SmallGlobalTlsf::new();
