@@ -25,10 +25,7 @@ const SITE = join(ROOT, "www/site");
 /** Where the built package is; `www/dist/site` is the page. */
 export const DIST = join(ROOT, "www/dist");
 
-/**
- * The limit on the wasm of the web build, after wasm-opt and brotli; a test holds it. The goal is 150 KB for all of
- * it: the compiler of programs still takes more than it may (docs/decisions/0005-web-build-size.md).
- */
+/** The limit on the wasm of the web build, after wasm-opt and brotli; a test holds it (docs/decisions/0005-web-build-size.md). */
 export const WASM_LIMIT_BYTES = 150 * 1024;
 
 // The standard library is built with the crate, for size, and a panic is one instruction: 7 % less after brotli
