@@ -1,9 +1,21 @@
 //! What became of a program's tensors, and what its kernels do, in words.
 
+use std::fmt;
+
 use crate::loops::ir::{Buffer, BufferIndex, BufferKind, Loops, Nest};
 use crate::loops::optimise::operations;
 use crate::node::List;
 use crate::schedule::{Schedule, iterations};
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PerPoint => f.write_str("an invocation each"),
+            Self::Tiled(tile) => write!(f, "an invocation for {}", List(tile)),
+            Self::PerWorkgroup => f.write_str("a workgroup each"),
+        }
+    }
+}
 
 /// A line for each tensor: where it is, and why.
 pub fn tensors(loops: &Loops) -> String {
@@ -26,11 +38,6 @@ pub fn tensors(loops: &Loops) -> String {
 /// A line for a nest: its points, what it reads and writes, and its operations.
 pub fn nest(loops: &Loops, nest: &Nest, schedule: &Schedule) -> String {
     let points = iterations(&nest.indices, &nest.free);
-    let who = match schedule {
-        Schedule::PerPoint => "an invocation each".to_owned(),
-        Schedule::Tiled(tile) => format!("an invocation for {}", List(tile)),
-        Schedule::PerWorkgroup => "a workgroup each".to_owned(),
-    };
     let all = |is_used: &dyn Fn(BufferIndex) -> bool| {
         let (mut names, mut bytes) = (String::new(), 0u64);
         for (_, buffer) in loops.buffers.iter().enumerate().filter(|(at, _)| is_used(*at)) {
@@ -44,9 +51,21 @@ pub fn nest(loops: &Loops, nest: &Nest, schedule: &Schedule) -> String {
         if names.is_empty() { "nothing".to_owned() } else { format!("{names} ({bytes} bytes)") }
     };
     format!(
-        "{points} points, {who}; reads {}, writes {}, {} operations",
+        "{points} points, {schedule}; reads {}, writes {}, {} operations",
         all(&|buffer| nest.reads(buffer)),
         all(&|buffer| nest.writes(buffer)),
         operations(nest)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedules_are_said_by_who_computes_a_point() {
+        assert_eq!(Schedule::PerPoint.to_string(), "an invocation each");
+        assert_eq!(Schedule::Tiled(vec![4, 8]).to_string(), "an invocation for [4, 8]");
+        assert_eq!(Schedule::PerWorkgroup.to_string(), "a workgroup each");
+    }
 }
