@@ -116,7 +116,7 @@ pub use event::Event;
 pub use host_array::Element;
 pub use node::{MemoryMode, NodeId, TensorNode};
 #[cfg(feature = "notation")]
-pub use notation::spec::{Forced, ProgramSpec};
+pub use notation::spec::{Binding, Forced, ProgramSpec, Tune};
 pub use slab::block::{Block, Span};
 pub use slab::loc::{BufferLoc, PoolId};
 pub use slab::report::MemoryReport;

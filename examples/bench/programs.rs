@@ -181,12 +181,12 @@ async fn by_program<'a>(device: &'a Device<gpu::Gpu>, row: &RowSpec) -> Result<S
     let spec = given.iter().fold(ProgramSpec::new(&row.name, row.program.join("\n")), |spec, node| spec.node(node));
     let code = device.compile(spec.outputs(created)).await?;
     let routine = context.link(&code).await?;
-    let before = device.stats().dispatches;
+    let before = device.stats();
     for _ in 0..row.steps {
         routine.run()?;
     }
     device.await_idle().await?;
-    let kernels = (device.stats().dispatches - before) / u64::from(row.steps);
+    let counts = device.stats().since(&before);
     let mut outputs = Vec::new();
     for name in &row.outputs {
         outputs.push(routine.context().to_host(code.node(name)?).await?);
@@ -197,7 +197,14 @@ async fn by_program<'a>(device: &'a Device<gpu::Gpu>, row: &RowSpec) -> Result<S
         }
         device.sync()
     };
-    let note = format!("{kernels} {}", if kernels == 1 { "kernel" } else { "kernels" });
+    let said = |count: u64, what: &str, more: &str| format!("{count} {what}{}", if count == 1 { "" } else { more });
+    let note = format!(
+        "{}, {} in {} and {}",
+        said(counts.dispatches / u64::from(row.steps), "kernel", "s"),
+        said(row.steps.into(), "run", "s"),
+        said(counts.passes, "pass", "es"),
+        said(counts.submissions, "submission", "s"),
+    );
     Ok(Side { name: "wgslab", run: Box::new(run), outputs, note })
 }
 

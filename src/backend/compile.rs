@@ -6,6 +6,8 @@ use std::sync::Arc;
 use crate::backend::join::join_all;
 use crate::backend::nodes::{CodeNodes, LinkPlan};
 #[cfg(feature = "notation")]
+use crate::backend::tune::Tuning;
+#[cfg(feature = "notation")]
 use crate::backend::virtuals::Virtuals;
 use crate::context::Context;
 use crate::device::{Device, DeviceId};
@@ -18,7 +20,7 @@ use crate::node::{TensorNode, joined};
 #[cfg(feature = "notation")]
 use crate::notation::spec::ProgramSpec;
 #[cfg(feature = "notation")]
-use crate::schedule::{self, explain::tensors};
+use crate::schedule::{self, Candidate, explain::tensors};
 use crate::wgsl::check::check;
 use crate::wgsl::spec::KernelSpec;
 
@@ -35,6 +37,7 @@ struct Inner<D: Driver> {
 }
 
 /// What a code is made of.
+#[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) name: String,
     /// The names of the integers that each run gives, in order: those of every kernel.
@@ -46,10 +49,13 @@ pub(crate) struct Parts {
     /// The nodes by their names.
     pub(crate) names: Vec<(String, TensorNode)>,
     /// What the statics must satisfy.
-    pub(crate) admits: Option<Box<dyn Admits>>,
+    pub(crate) admits: Option<Arc<dyn Admits>>,
     /// Virtual nodes that are read or left.
     #[cfg(feature = "notation")]
     pub(crate) virtuals: Virtuals,
+    /// Whether its schedules are to be measured first.
+    #[cfg(feature = "notation")]
+    pub(crate) tuning: Tuning,
 }
 
 /// What the values of statics must satisfy.
@@ -143,6 +149,8 @@ impl<D: Driver> Device<D> {
                     admits: None,
                     #[cfg(feature = "notation")]
                     virtuals: Virtuals::default(),
+                    #[cfg(feature = "notation")]
+                    tuning: Tuning::default(),
                     specs: vec![Arc::new(spec)],
                 })
             }
@@ -153,8 +161,15 @@ impl<D: Driver> Device<D> {
         }
     }
 
-    /// Compiles the kernels of all parts concurrently.
+    /// Compiles the kernels of all parts concurrently, those that are to be tuned in the schedules that are fastest.
     async fn compile_all(&self, all: Vec<Result<Parts>>) -> Result<Vec<Code<D>>> {
+        #[cfg(feature = "notation")]
+        let all = self.tune_all(all).await?;
+        self.compile_made(all).await
+    }
+
+    /// Compiles the kernels of all parts concurrently, as they are.
+    pub(crate) async fn compile_made(&self, all: Vec<Result<Parts>>) -> Result<Vec<Code<D>>> {
         let mut compiling = Vec::new();
         // Nobody gets the codes behind one that is refused.
         for parts in all.iter().map_while(|parts| parts.as_ref().ok()) {
@@ -181,7 +196,7 @@ impl<D: Driver> Device<D> {
     }
 }
 
-fn compile_error(error: Error, name: &str) -> Error {
+pub(super) fn compile_error(error: Error, name: &str) -> Error {
     error.context(format_args!("compile \"{name}\""))
 }
 
@@ -215,10 +230,23 @@ impl<D: Driver> Code<D> {
                 && let Some(nest) = of.loops.nests.get(of.nest)
             {
                 text.push_str("; ");
-                text.push_str(&schedule::explain::nest(&of.loops, nest, &of.schedule));
+                text.push_str(&schedule::explain::nest(&of.loops, nest, &of.candidates, &of.chosen));
             }
         }
         text
+    }
+
+    /// The schedules that there are for each kernel of a program, the ones with the least estimates first, by the kernels'
+    /// names; those of raw kernels have none.
+    #[cfg(feature = "notation")]
+    pub fn candidates(&self) -> impl Iterator<Item = (&str, &[Candidate])> {
+        self.specs().map(|spec| (spec.name.as_str(), spec.candidates()))
+    }
+
+    /// What it is made of.
+    #[cfg(feature = "notation")]
+    pub(crate) fn parts(&self) -> &Parts {
+        &self.inner.parts
     }
 
     /// The names of the integers that each run gives, in order.

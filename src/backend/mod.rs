@@ -7,10 +7,14 @@ pub mod forecast;
 mod join;
 mod link;
 pub mod merge;
+#[cfg(feature = "notation")]
+mod nest;
 mod nodes;
 #[cfg(feature = "notation")]
 mod program;
 pub mod routine;
 pub mod sequence;
+#[cfg(feature = "notation")]
+mod tune;
 #[cfg(feature = "notation")]
 mod virtuals;

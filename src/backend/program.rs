@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use crate::backend::compile::{Admits, Parts};
+use crate::backend::nest::{kernel, target};
+use crate::backend::tune::Tuning;
 use crate::backend::virtuals::Virtuals;
 use crate::device::Device;
 use crate::driver::{Driver, OptimizeCtx};
 use crate::error::{Error, ErrorKind, Result};
-use crate::loops::ir::{Buffer, BufferKind, Loops, any_load, each_computed};
+use crate::loops::ir::{Buffer, BufferIndex, BufferKind, Loops, any_load, each_computed};
 use crate::loops::lower::lower;
 use crate::loops::optimise::versions::redefines;
 use crate::loops::optimise::{has_points, optimise, split};
@@ -17,9 +19,8 @@ use crate::notation::check::{Given, check_parsed};
 use crate::notation::parse;
 use crate::notation::program::{Program, StaticBound, times};
 use crate::notation::spec::{ProgramSource, ProgramSpec};
-use crate::schedule::busy;
-use crate::wgsl::emit::{EmitLimits, emit};
-use crate::wgsl::spec::{KernelSpec, KernelTensor, NestOf};
+use crate::schedule::{Target, busy};
+use crate::wgsl::spec::KernelSpec;
 
 /// The statics of a program, with what they must satisfy.
 #[derive(Debug)]
@@ -33,12 +34,19 @@ struct Bounds {
 impl<D: Driver> Device<D> {
     /// The kernels of a program in index notation.
     pub(crate) fn program_parts(&self, spec: &ProgramSpec, known: &OptimizeCtx) -> Result<Parts> {
-        parts_of(spec, known, EmitLimits::of(self.limits(), self.adapter()))
+        let limits = self.limits();
+        let target = target(limits, self.adapter(), spec);
+        let mut parts = parts_of(spec, known, target, limits.workgroups_per_dimension)?;
+        if let Some(trial) = self.asked_trial(&parts.specs, spec) {
+            return Ok(trial);
+        }
+        self.take_tuned(&mut parts.specs, parts.tuning);
+        Ok(parts)
     }
 }
 
 /// The kernels of a program, and all else that its code is made of.
-fn parts_of(spec: &ProgramSpec, known: &OptimizeCtx, mut limits: EmitLimits) -> Result<Parts> {
+fn parts_of(spec: &ProgramSpec, known: &OptimizeCtx, mut target: Target, most_workgroups: u32) -> Result<Parts> {
     let program = checked(spec)?;
     let mut nodes = nodes_of(&program, spec);
     let mut loops = lower(&program);
@@ -50,11 +58,10 @@ fn parts_of(spec: &ProgramSpec, known: &OptimizeCtx, mut limits: EmitLimits) -> 
     check_apart(&program, &nodes, &merged)?;
     if !spec.is_plain {
         optimise(&mut loops);
-        split(&mut loops, busy(limits.target.is_cpu), limits.target.is_cpu);
+        split(&mut loops, busy(target.is_cpu), target.is_cpu);
     }
     let loops = Arc::new(loops);
     let (mut tensors, mut kept) = (Vec::new(), vec![false; nodes.len()]);
-    limits.target.forced = spec.schedule;
     for Buffer { kind, name, dtype, shape, .. } in &loops.buffers {
         tensors.push(match *kind {
             BufferKind::Node(index) => {
@@ -64,30 +71,18 @@ fn parts_of(spec: &ProgramSpec, known: &OptimizeCtx, mut limits: EmitLimits) -> 
             BufferKind::Temporary => TensorNode::with_mode(name.clone(), *dtype, shape.clone(), MemoryMode::Local),
         });
     }
-    limits.by_fours &= tensors.iter().all(|node| start_of(node).is_multiple_of(4 * 4));
+    target.is_aligned = tensors.iter().all(|node| start_of(node).is_multiple_of(4 * 4));
+    let node_of = |buffer: BufferIndex| {
+        let merged = matches!(loops.buffers[buffer].kind, BufferKind::Node(at) if merged.get(at) == Some(&true));
+        (tensors[buffer].clone(), merged)
+    };
     let mut specs = Vec::new();
     for (index, nest) in loops.nests.iter().enumerate().filter(|(_, nest)| has_points(nest)) {
-        let emitted = emit(&loops, nest, &limits);
-        let mut kernel = KernelSpec::new(format!("{}/{}", spec.name, nest.name), emitted.text);
-        kernel.grid = emitted.grid;
+        let mut base = KernelSpec::new(format!("{}/{}", spec.name, nest.name), "");
         for index in 0..program.statics.len() {
-            kernel.statics.push(format!("s{index}"));
+            base.statics.push(format!("s{index}"));
         }
-        let mut buffers = Vec::new();
-        for (position, &(buffer, access)) in emitted.tensors.iter().enumerate() {
-            let merged = matches!(loops.buffers[buffer].kind, BufferKind::Node(at) if merged.get(at) == Some(&true));
-            let (name, node) = (format!("t{position}"), tensors[buffer].clone());
-            kernel.tensors.push(KernelTensor { name, node, access, merged });
-            buffers.push(buffer);
-        }
-        kernel.nest = Some(NestOf {
-            loops: loops.clone(),
-            nest: index,
-            buffers,
-            by_fours: emitted.by_fours,
-            schedule: emitted.schedule,
-        });
-        specs.push(Arc::new(kernel));
+        specs.push(Arc::new(kernel(base, (&loops, index), &target, most_workgroups, &node_of)));
     }
     // Also what is written for no point, and read or listed as an output all the same.
     let (own, others) = nodes.split_at(program.nodes.len());
@@ -112,8 +107,9 @@ fn parts_of(spec: &ProgramSpec, known: &OptimizeCtx, mut limits: EmitLimits) -> 
         specs,
         created,
         names,
-        admits: Some(Box::new(bounds)),
+        admits: Some(Arc::new(bounds)),
         virtuals,
+        tuning: Tuning::of(spec),
     })
 }
 

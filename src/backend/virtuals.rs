@@ -15,7 +15,7 @@ use crate::slab::loc::BufferLoc;
 type Computed = (TensorNode, Arc<Computation>);
 
 /// The virtual nodes of a code.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Virtuals {
     /// What was known when it was compiled.
     pub(crate) known: OptimizeCtx,

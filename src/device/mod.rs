@@ -5,6 +5,8 @@ pub mod open;
 pub mod pools;
 mod record;
 pub mod registry;
+#[cfg(feature = "notation")]
+pub(crate) mod tuned;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};

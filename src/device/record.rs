@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "notation")]
+use crate::device::tuned::Tuned;
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::{NodeId, TensorNode};
 use crate::slab::layout::Layout;
@@ -32,6 +34,8 @@ pub(crate) struct Record {
     pub(super) updating_for_merge_buffer: Option<u64>,
     pub(super) constant_buffer_cache: SortedMap<NodeId, BufferLoc>,
     pools: SortedMap<PoolId, Pool>,
+    #[cfg(feature = "notation")]
+    pub(crate) tuned: Tuned,
 }
 
 impl Record {
@@ -45,6 +49,8 @@ impl Record {
             updating_for_merge_buffer: None,
             constant_buffer_cache: SortedMap::new(),
             pools: SortedMap::new(),
+            #[cfg(feature = "notation")]
+            tuned: Tuned::default(),
         }
     }
 

@@ -102,3 +102,23 @@ pub struct RunnerStats {
     /// Pipelines created.
     pub pipelines_created: u64,
 }
+
+impl RunnerStats {
+    /// What was counted since those counts were taken: what a step did, for example.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            submissions: self.submissions - earlier.submissions,
+            passes: self.passes - earlier.passes,
+            dispatches: self.dispatches - earlier.dispatches,
+            uploads: self.uploads - earlier.uploads,
+            copies: self.copies - earlier.copies,
+            zeros: self.zeros - earlier.zeros,
+            readbacks: self.readbacks - earlier.readbacks,
+            maps: self.maps - earlier.maps,
+            buffers_created: self.buffers_created - earlier.buffers_created,
+            bind_groups_created: self.bind_groups_created - earlier.bind_groups_created,
+            pipelines_created: self.pipelines_created - earlier.pipelines_created,
+        }
+    }
+}

@@ -24,6 +24,26 @@ pub struct ProgramSpec {
     pub is_plain: bool,
     /// How kernels are spread over the device, wherever they can be so; without it, as it is likely to be fast.
     pub schedule: Option<Forced>,
+    /// How kernels reach their tensors, wherever they can so; without it, as it is likely to be fast.
+    pub binding: Option<Binding>,
+    /// Whether schedules are measured on the device.
+    pub tune: Tune,
+    /// Milliseconds that measuring may take altogether, at most a round over.
+    pub tune_budget_ms: Option<u32>,
+    /// The kernel of it that is compiled alone, in the schedule of a number, on nodes of its own, to be measured.
+    pub(crate) trial: Option<(u32, u32)>,
+}
+
+/// Whether schedules are measured on the device, with the shapes of the program, and remembered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tune {
+    /// They are not, nor is what was measured before looked at: the choice is the same on every run.
+    #[default]
+    Off,
+    /// Four of them for each kernel, for a second at most.
+    Quick,
+    /// All of them, for twenty seconds at most.
+    Full,
 }
 
 /// How all kernels of a program are spread over the device, wherever they can be so.
@@ -35,6 +55,15 @@ pub enum Forced {
     Tiled,
     /// A workgroup a point.
     PerWorkgroup,
+}
+
+/// How a kernel reaches its tensors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// Each buffer that holds tensors is bound once, whole; tensors are told apart by offsets. Always legal.
+    Pooled,
+    /// Each tensor has a binding of its own. Where that is not legal, tensors are reached as `Pooled`.
+    Direct,
 }
 
 /// Where a program comes from.
@@ -67,7 +96,19 @@ impl ProgramSpec {
 
     fn of(name: impl Into<String>, source: ProgramSource) -> Self {
         let (given, merged, outputs) = (Vec::new(), Vec::new(), Vec::new());
-        Self { name: name.into(), source, given, merged, outputs, is_plain: false, schedule: None }
+        Self {
+            name: name.into(),
+            source,
+            given,
+            merged,
+            outputs,
+            is_plain: false,
+            schedule: None,
+            binding: None,
+            tune: Tune::Off,
+            tune_budget_ms: None,
+            trial: None,
+        }
     }
 
     /// Gives a node under its label.
@@ -111,6 +152,30 @@ impl ProgramSpec {
     #[must_use]
     pub fn schedule(mut self, forced: Forced) -> Self {
         self.schedule = Some(forced);
+        self
+    }
+
+    /// Reaches tensors in that way wherever it is legal, to compare ways, and to test them.
+    #[must_use]
+    pub fn binding(mut self, binding: Binding) -> Self {
+        self.binding = Some(binding);
+        self
+    }
+
+    /// Takes the schedules that are fastest on the device: as they were measured before, or are now. That takes up to a second,
+    /// or twenty if `Full`, and as much memory as the largest kernel's tensors; no data is touched. On the host driver there is
+    /// nothing to measure.
+    #[must_use]
+    pub fn tune(mut self, tune: Tune) -> Self {
+        self.tune = tune;
+        self
+    }
+
+    /// Bounds how long measuring may take, in milliseconds. Kernels for which no time is left have the schedule with the least
+    /// estimate, and are measured when they are compiled the next time.
+    #[must_use]
+    pub fn tune_budget_ms(mut self, budget_ms: u32) -> Self {
+        self.tune_budget_ms = Some(budget_ms);
         self
     }
 }

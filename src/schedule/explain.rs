@@ -5,9 +5,9 @@ use std::fmt;
 use crate::loops::ir::{Buffer, BufferIndex, BufferKind, Loops, Nest};
 use crate::loops::optimise::operations;
 use crate::node::List;
-use crate::schedule::{Schedule, iterations};
+use crate::schedule::{Candidate, Chosen, Spread, iterations};
 
-impl fmt::Display for Schedule {
+impl fmt::Display for Spread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::PerPoint => f.write_str("an invocation each"),
@@ -35,9 +35,11 @@ pub fn tensors(loops: &Loops) -> String {
     text
 }
 
-/// A line for a nest: its points, what it reads and writes, and its operations.
-pub fn nest(loops: &Loops, nest: &Nest, schedule: &Schedule) -> String {
+/// A line for a nest: its points, what it reads and writes, its operations, and which of its schedules was chosen.
+pub fn nest(loops: &Loops, nest: &Nest, candidates: &[Candidate], chosen: &Chosen) -> String {
     let points = iterations(&nest.indices, &nest.free);
+    let Some(Candidate { schedule, .. }) = candidates.get(chosen.at) else { return String::new() };
+    let who = &schedule.spread;
     let all = |is_used: &dyn Fn(BufferIndex) -> bool| {
         let (mut names, mut bytes) = (String::new(), 0u64);
         for (_, buffer) in loops.buffers.iter().enumerate().filter(|(at, _)| is_used(*at)) {
@@ -51,11 +53,28 @@ pub fn nest(loops: &Loops, nest: &Nest, schedule: &Schedule) -> String {
         if names.is_empty() { "nothing".to_owned() } else { format!("{names} ({bytes} bytes)") }
     };
     format!(
-        "{points} points, {schedule}; reads {}, writes {}, {} operations",
+        "{points} points, {who}; reads {}, writes {}, {} operations; schedule {schedule}: {}",
         all(&|buffer| nest.reads(buffer)),
         all(&|buffer| nest.writes(buffer)),
-        operations(nest)
+        operations(nest),
+        why(candidates, chosen),
     )
+}
+
+/// Why a schedule was chosen.
+fn why(candidates: &[Candidate], chosen: &Chosen) -> String {
+    match (candidates, chosen.measured_ns) {
+        (_, Some([own, first])) => {
+            let count = candidates.len();
+            format!("tuned, {own} ns, of {count} by estimate number {}; number 1 took {first} ns", chosen.at + 1)
+        }
+        ([_], None) => "the only one".to_owned(),
+        ([own, next, ..], None) => {
+            let count = candidates.len();
+            format!("least of {count} estimates, {}; then {}, {}", own.cost, next.schedule, next.cost)
+        }
+        ([], None) => String::new(),
+    }
 }
 
 #[cfg(test)]
@@ -63,9 +82,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn schedules_are_said_by_who_computes_a_point() {
-        assert_eq!(Schedule::PerPoint.to_string(), "an invocation each");
-        assert_eq!(Schedule::Tiled(vec![4, 8]).to_string(), "an invocation for [4, 8]");
-        assert_eq!(Schedule::PerWorkgroup.to_string(), "a workgroup each");
+    fn spreads_are_said_by_who_computes_a_point() {
+        assert_eq!(Spread::PerPoint.to_string(), "an invocation each");
+        assert_eq!(Spread::Tiled(vec![4, 8]).to_string(), "an invocation for [4, 8]");
+        assert_eq!(Spread::PerWorkgroup.to_string(), "a workgroup each");
     }
 }

@@ -1,24 +1,65 @@
-//! How the points of a nest are spread over the device. A pure choice, made before any text.
+//! How the points of a nest are spread over the device. A pure choice, made before any text: a list of candidates, each with
+//! an estimate of what it costs, of which the first is taken unless a device was measured.
 
+mod cost;
 pub mod explain;
-mod tile;
+
+use std::fmt;
 
 use crate::loops::ir::{Nest, Stage};
 use crate::loops::rewrite::each_child;
 use crate::notation::ast::Function;
 pub use crate::notation::program::points as iterations;
 use crate::notation::program::{Expr, ExprKind, LoopIndex};
-use crate::notation::spec::Forced;
+use crate::notation::spec::{Binding, Forced};
+use crate::schedule::cost::Parts;
+
+/// Changes whenever a schedule comes to mean other text: what was measured before is measured again then.
+pub const VERSION: u32 = 1;
+
+/// How the points of a nest are computed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// Who computes them.
+    pub spread: Spread,
+    /// Invocations of a workgroup: 64 or 256.
+    pub lanes: u32,
+    /// Turns of a reduction that an invocation does in a row, at most.
+    pub turns: u32,
+    /// Whether floats in a row are loaded and stored by fours.
+    pub by_fours: bool,
+    /// How the kernel reaches its tensors.
+    pub binding: Binding,
+}
 
 /// Who computes the points of a nest.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Schedule {
+pub enum Spread {
     /// One invocation each, which goes over the reduced indices by itself.
     PerPoint,
     /// One invocation several: so many values of each free index together, so that what they share is computed once.
     Tiled(Vec<u32>),
     /// One workgroup each, whose invocations share the reduced indices and add up what they have in a tree.
     PerWorkgroup,
+}
+
+/// A schedule that is legal for a nest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The schedule.
+    pub schedule: Schedule,
+    /// What it is likely to cost, in simple operations one after the other on a device that is kept busy. Comparable for one
+    /// nest on one device.
+    pub cost: u64,
+}
+
+/// Which of a nest's candidates is taken, and what it took where that was measured.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Chosen {
+    /// The number in the list.
+    pub at: usize,
+    /// Nanoseconds of a run on the device, if the list was measured: of the chosen one, and of the first.
+    pub measured_ns: Option<[u64; 2]>,
 }
 
 /// What a schedule is chosen for.
@@ -28,8 +69,14 @@ pub struct Target {
     pub is_cpu: bool,
     /// Whether loops are left after some turns: Mesa's llvmpipe (22.3) does so after 65,535 of all loops of a kernel.
     pub leaves_loops: bool,
-    /// Whether the kind is settled.
+    /// Whether every tensor starts at a multiple of four floats.
+    pub is_aligned: bool,
+    /// Invocations of a workgroup, at most.
+    pub most_lanes: u32,
+    /// Whether the spread is settled.
     pub forced: Option<Forced>,
+    /// How the kernel reaches its tensors, if that is settled.
+    pub binding: Option<Binding>,
 }
 
 /// Points from which on there is enough to do without sharing one among a workgroup. Devices have a few thousand
@@ -41,48 +88,116 @@ const MANY_POINTS_ON_CPU: u64 = 256;
 const LONG_REDUCTION: u64 = 256;
 /// Iterations that a 32-bit counter with a stride holds without wrapping.
 const MOST_ITERATIONS: u64 = 1 << 31;
-
 /// Turns of loops that an invocation takes, at most, where loops are left.
 const MOST_TURNS: u64 = 1 << 15;
+
+/// Invocations of a workgroup: a power of two that every device has, and few enough for small nests.
+const LANES: u32 = 64;
+/// Another power of two, that every device has as WebGPU's limits ask for it.
+const MANY_LANES: u32 = 256;
+/// Turns of a reduction that are done in a row, where they have no branches.
+const UNROLLED: u32 = 4;
+/// Spreads that are kept, the cheapest ones.
+const MOST_SPREADS: usize = 6;
+/// Spreads of which there are variants.
+const VARIED: usize = 2;
 
 /// Points that keep a device busy.
 pub const fn busy(is_cpu: bool) -> u64 {
     if is_cpu { 4096 } else { 16384 }
 }
 
-/// The schedule of a nest.
-pub fn choose(nest: &Nest, target: &Target) -> Schedule {
-    let is_long = |stage: &Stage| {
-        let over = stage.fold.iter().map(|fold| iterations(&nest.indices, &fold.over));
-        over.into_iter().any(|count| (LONG_REDUCTION..MOST_ITERATIONS).contains(&count))
-    };
-    let is_short =
-        |stage: &Stage| stage.fold.as_ref().is_none_or(|fold| iterations(&nest.indices, &fold.over) < MOST_ITERATIONS);
-    let may_share = nest.stages.iter().all(is_short) && !nest.is_atomic();
-    let points = iterations(&nest.indices, &nest.free);
-    let many = if target.is_cpu { MANY_POINTS_ON_CPU } else { MANY_POINTS };
-    let is_shared = match target.forced {
-        None => {
-            nest.stages.iter().any(is_long) && points <= many
-                || target.leaves_loops && nest.has_fold() && turns(nest) > MOST_TURNS
-        }
-        forced => forced == Some(Forced::PerWorkgroup),
-    };
-    if is_shared && may_share {
-        return Schedule::PerWorkgroup;
+/// The schedules of a nest, the one with the least estimate first; at least one.
+pub fn candidates(nest: &Nest, target: &Target) -> Vec<Candidate> {
+    // On other devices neighbouring invocations take neighbouring elements, and the device puts their accesses together.
+    let by_fours = target.is_cpu && target.is_aligned;
+    let binding = target.binding.unwrap_or(Binding::Pooled);
+    let turns = if target.is_cpu && has_branches(nest) { 1 } else { UNROLLED };
+    let schedule = |spread| Schedule { spread, lanes: LANES, turns, by_fours, binding };
+    let parts = Parts::new(nest, by_fours);
+    let mut all = Vec::new();
+    for spread in spreads(nest, target, &parts) {
+        let cost = parts.estimate(&spread, target.is_cpu);
+        insert(&mut all, Candidate { schedule: schedule(spread), cost });
     }
+    all.truncate(MOST_SPREADS);
+    let others = Parts::new(nest, !by_fours && target.is_aligned);
+    for at in 0..all.len().min(VARIED) {
+        let Candidate { schedule, cost } = all[at].clone();
+        let dearer = cost.saturating_add(cost / 8);
+        if (if by_fours { &parts } else { &others }).has_rows(&schedule.spread) {
+            let cost = if by_fours { others.estimate(&schedule.spread, target.is_cpu) } else { dearer };
+            all.push(Candidate { schedule: Schedule { by_fours: !by_fours, ..schedule.clone() }, cost });
+        }
+        if target.most_lanes >= MANY_LANES {
+            all.push(Candidate { schedule: Schedule { lanes: MANY_LANES, ..schedule.clone() }, cost: dearer });
+        }
+        if target.binding.is_none() {
+            all.push(Candidate { schedule: Schedule { binding: Binding::Direct, ..schedule }, cost: dearer });
+        }
+    }
+    let mut sorted = Vec::with_capacity(all.len());
+    for candidate in all {
+        insert(&mut sorted, candidate);
+    }
+    sorted
+}
+
+/// Puts a candidate behind those that cost as much.
+fn insert(sorted: &mut Vec<Candidate>, candidate: Candidate) {
+    let at = sorted.iter().take_while(|known| known.cost <= candidate.cost).count();
+    sorted.insert(at, candidate);
+}
+
+/// The spreads that are legal, and not known to be much too slow.
+fn spreads(nest: &Nest, target: &Target, parts: &Parts<'_>) -> Vec<Spread> {
+    let folded = |stage: &Stage| stage.fold.as_ref().map(|fold| iterations(&nest.indices, &fold.over));
+    let is_short = |stage: &Stage| folded(stage).is_none_or(|count| count < MOST_ITERATIONS);
+    let is_long = |stage: &Stage| folded(stage).is_some_and(|count| count >= LONG_REDUCTION);
+    let may_share = nest.stages.iter().all(is_short) && !nest.is_atomic();
+    let must_share = target.leaves_loops && nest.has_fold() && turns(nest) > MOST_TURNS;
     // Points that a u32 does not count are looped over.
-    let tile = match target.forced {
-        _ if points > u64::from(u32::MAX) || target.is_cpu && has_branches(nest) => None,
-        None => tile::choose(nest, target.is_cpu),
-        forced => (forced == Some(Forced::Tiled)).then(|| tile::forced(nest)),
-    };
-    tile.map_or(Schedule::PerPoint, Schedule::Tiled)
+    let may_tile =
+        iterations(&nest.indices, &nest.free) <= u64::from(u32::MAX) && !(target.is_cpu && has_branches(nest));
+    match target.forced {
+        Some(Forced::PerWorkgroup) if may_share => vec![Spread::PerWorkgroup],
+        Some(Forced::Tiled) if may_tile => vec![Spread::Tiled(cost::forced(nest))],
+        Some(_) => vec![Spread::PerPoint],
+        None if must_share && may_share => vec![Spread::PerWorkgroup],
+        None => {
+            let mut all = Vec::new();
+            if may_share && nest.stages.iter().any(is_long) {
+                all.push(Spread::PerWorkgroup);
+            }
+            all.push(Spread::PerPoint);
+            if may_tile {
+                parts.tiles(&mut all);
+            }
+            all
+        }
+    }
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.spread {
+            Spread::PerPoint => f.write_str("point")?,
+            Spread::PerWorkgroup => f.write_str("workgroup")?,
+            Spread::Tiled(tile) => {
+                for (at, length) in tile.iter().enumerate() {
+                    write!(f, "{}{length}", if at == 0 { "tile " } else { "x" })?;
+                }
+            }
+        }
+        let fours = if self.by_fours { " by fours" } else { "" };
+        let binding = if self.binding == Binding::Direct { " direct" } else { "" };
+        write!(f, " of {} lanes{fours}{binding}", self.lanes)
+    }
 }
 
 /// Whether a function that branches is called in a loop. SwiftShader's compiler takes time and memory that double with each
 /// branch of a loop, so those are not repeated there; all other functions select.
-pub fn has_branches(nest: &Nest) -> bool {
+fn has_branches(nest: &Nest) -> bool {
     nest.has_fold()
         && nest.any_part(&mut |part| {
             matches!(part.kind, ExprKind::Call(Function::Sin | Function::Cos | Function::Tan | Function::Normal, _))

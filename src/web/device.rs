@@ -18,7 +18,7 @@ use crate::driver::{Driver, SlabRef};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::TensorNode;
 #[cfg(feature = "notation")]
-use crate::notation::spec::ProgramSpec;
+use crate::notation::spec::{ProgramSpec, Tune};
 use crate::slab::loc::{BufferLoc, PoolId};
 use crate::web::context::RawContext;
 use crate::web::either::{Either, Of};
@@ -290,6 +290,21 @@ impl RawDevice {
     }
 }
 
+#[cfg(feature = "notation")]
+#[wasm_bindgen(js_class = RawDevice)]
+impl RawDevice {
+    /// Takes lines of schedules that were measured: key, how many, nanoseconds of the fastest and of the first, and the fastest.
+    #[wasm_bindgen(js_name = rememberTuned)]
+    pub fn remember_tuned(&self, lines: &str) {
+        self.device.remember_tuned(lines);
+    }
+
+    /// What is to be measured of a code, kernel by kernel: nothing, or the key, and a line for each schedule.
+    pub fn untuned(&self, code: &RawCode) -> Vec<String> {
+        code.code.all_untuned(&self.device)
+    }
+}
+
 /// The fields of a device's record: ordinal, id, whether it frees explicitly, the next pool, bytes of the merge buffer, the
 /// last writer of that or -1; then node, pool and offset of each cached constant.
 fn record(device: &Device<Either>) -> Vec<f64> {
@@ -334,6 +349,13 @@ fn program(name: String, text: String, spec: &JsValue, nodes: &[TensorNode]) -> 
     let mut program = ProgramSpec::new(name, text).outputs(strings(spec, "outputs"));
     program.given = names.into_iter().zip(nodes.iter().cloned()).collect();
     program.merged = strings(spec, "merged");
+    let number = |key| field(spec, key).as_f64().map(|number| number as u32);
+    program.tune = match field(spec, "tune").as_string().as_deref() {
+        Some("quick") => Tune::Quick,
+        Some("full") => Tune::Full,
+        _ => Tune::Off,
+    };
+    program.trial = number("trial").zip(number("schedule"));
     Ok(Source::Program(program))
 }
 

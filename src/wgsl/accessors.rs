@@ -26,7 +26,8 @@ pub fn module_text(spec: &KernelSpec, pattern: &Pattern) -> String {
     let vectors = param_slot_bytes(spec) / 16;
     let _ = writeln!(out, "@group(1) @binding(0) var<uniform> wgslab_params: array<vec4<u32>, {vectors}>;");
     for ((word, tensor), binding) in spec.tensors.iter().enumerate().zip(pattern.bindings()) {
-        tensor_accessors(&mut out, tensor, word, binding, bindings[binding], nest_of(spec));
+        let offset = if pattern.is_direct { "0u".to_owned() } else { param_word(word) };
+        tensor_accessors(&mut out, tensor, offset, binding, bindings[binding], nest_of(spec));
     }
     let is_f16 = |tensor: &KernelTensor| tensor.node.dtype() == DType::F16 && tensor.access.writes();
     if spec.tensors.iter().any(is_f16) {
@@ -176,7 +177,7 @@ impl Accessors<'_> {
 fn tensor_accessors(
     out: &mut String,
     tensor: &KernelTensor,
-    word: usize,
+    offset: String,
     binding: usize,
     kind: BindingType,
     nest: (bool, bool),
@@ -192,7 +193,7 @@ fn tensor_accessors(
         name,
         wide: dtype.wide_wgsl(),
         heap: format!("wgslab_heap_{binding}"),
-        offset: param_word(word),
+        offset,
         // What programs read and write is in range: the checker saw to it. WebGPU keeps them in the heap whatever happens.
         is_guarded: !nest.0,
         word: match kind {

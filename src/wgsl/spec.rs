@@ -12,7 +12,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::loops::ir::{BufferIndex, Loops};
 use crate::node::TensorNode;
 #[cfg(feature = "notation")]
-use crate::schedule::Schedule;
+use crate::notation::spec::Binding;
+#[cfg(feature = "notation")]
+use crate::schedule::{Candidate, Chosen, Schedule};
 use crate::wgsl::twin::{HostTwin, TwinArgs};
 
 /// What a kernel does with a tensor.
@@ -121,7 +123,19 @@ pub(crate) struct NestOf {
     pub(crate) buffers: Vec<BufferIndex>,
     /// Whether it takes floats by fours: heaps of floats are vectors then.
     pub(crate) by_fours: bool,
-    pub(crate) schedule: Schedule,
+    /// The schedules that there are, at least one.
+    pub(crate) candidates: Arc<[Candidate]>,
+    pub(crate) chosen: Chosen,
+    /// Workgroups of a grid, per dimension.
+    pub(crate) most_workgroups: u32,
+}
+
+#[cfg(feature = "notation")]
+impl NestOf {
+    /// The schedule that was chosen.
+    pub(crate) fn schedule(&self) -> &Schedule {
+        &self.candidates[self.chosen.at].schedule
+    }
 }
 
 impl KernelSpec {
@@ -178,6 +192,24 @@ impl KernelSpec {
     pub fn twin(mut self, twin: impl Fn(&mut TwinArgs<'_>) -> Result<()> + Send + Sync + 'static) -> Self {
         self.twin = Some(HostTwin::new(twin));
         self
+    }
+
+    /// The schedules that there are, if it is a program's.
+    #[cfg(feature = "notation")]
+    pub(crate) fn candidates(&self) -> &[Candidate] {
+        self.nest.as_ref().map_or(&[], |of| &of.candidates)
+    }
+
+    /// Whether each tensor is to have a binding of its own, where that is legal.
+    #[cfg(feature = "notation")]
+    pub(crate) fn wants_direct(&self) -> bool {
+        self.nest.as_ref().is_some_and(|of| of.schedule().binding == Binding::Direct)
+    }
+
+    /// Raw kernels reach their tensors as they always can.
+    #[cfg(not(feature = "notation"))]
+    pub(crate) fn wants_direct(&self) -> bool {
+        false
     }
 
     /// 32-bit words of the parameter block: one offset per tensor, then the statics.

@@ -6,8 +6,8 @@ use wgslab::notation::program::{
     Affine, Expr, ExprKind, IndexId, Load, LoopIndex, NodeIndex, Origin, Position, Program, ProgramNode, Statement,
     Term, Ty, Value, Write,
 };
-use wgslab::schedule::Target;
-use wgslab::wgsl::emit::{EmitLimits, Emitted, emit};
+use wgslab::schedule::{Target, candidates};
+use wgslab::wgsl::emit::{Emitted, emit};
 use wgslab::{Access, Context, DType, Device, KernelSpec, TensorNode, gpu};
 
 pub fn expr(kind: ExprKind, ty: Ty) -> Expr {
@@ -160,13 +160,9 @@ impl Lab {
         let given: Vec<(&TensorNode, &[u8])> =
             self.given.iter().map(|(node, bytes)| (&nodes[*node], bytes.as_slice())).collect();
         let mut context = Context::root(device).init_from_host_many(&given).unwrap();
-        let limits = EmitLimits {
-            target: Target::default(),
-            by_fours: false,
-            ..EmitLimits::of(device.limits(), device.adapter())
-        };
         for nest in &loops.nests {
-            let emitted = emit(&loops, nest, &limits);
+            let schedule = &candidates(nest, &Target::default())[0].schedule;
+            let emitted = emit(&loops, nest, schedule, device.limits().workgroups_per_dimension);
             let spec = spec(&nest.name, &emitted, &nodes);
             let code = match device.compile(spec).await {
                 Ok(code) => code,

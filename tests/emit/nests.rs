@@ -3,7 +3,7 @@
 use wgslab::loops::lower::lower;
 use wgslab::notation::ast::{Accumulate, BinaryOp, Function, ReduceOp};
 use wgslab::notation::program::{Affine, Expr, ExprKind, Position, Term, Ty, Write};
-use wgslab::schedule::{Schedule, Target, choose};
+use wgslab::schedule::{Spread, Target, candidates};
 use wgslab::{DType, Device, gpu};
 
 use super::build::{Lab, affine, at, binary, bitcast, call, cast, conditional, expr, f, i, index, reduce, u};
@@ -64,7 +64,12 @@ pub async fn few_points_with_long_reductions_are_shared_by_a_workgroup(device: &
         let value = lab.load(z, at(&[0, 1]));
         lab.say(real, vec![], Write::Fresh(op), value, &ranges, &[], &[0, 1]);
         let loops = lower(&lab.program);
-        assert!(loops.nests.iter().all(|nest| choose(nest, &Target::default()) == Schedule::PerWorkgroup));
+        assert!(
+            loops
+                .nests
+                .iter()
+                .all(|nest| candidates(nest, &Target::default())[0].schedule.spread == Spread::PerWorkgroup)
+        );
         let outcome = lab.run(device, &[]).await;
         let of = |row: usize| ints[row * len..(row + 1) * len].iter().copied().reduce(on_ints).unwrap();
         assert_eq!(outcome.of::<i32>(fresh), (0..rows).map(of).collect::<Vec<i32>>(), "{op:?}");

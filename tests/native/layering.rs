@@ -64,6 +64,8 @@ const SEAM: &[&str] = &[
     "notation/float.rs",
     "device/mod.rs",
     "device/registry.rs",
+    "device/tuned",
+    "backend/tune/",
     "web/",
     "lib.rs",
 ];

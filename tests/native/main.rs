@@ -36,6 +36,7 @@ mod registry;
 mod runner;
 mod schedules;
 mod sequence;
+mod tune;
 mod twins;
 mod virtuals;
 mod volume;

@@ -1,6 +1,6 @@
 //! However the points of a program are spread over a device, it computes the same.
 
-use wgslab::{Context, DType, Device, Driver, Forced, ProgramSpec, TensorNode, host};
+use wgslab::{Binding, Context, DType, Device, Driver, Forced, MemoryMode, ProgramSpec, TensorNode, host};
 
 use crate::open;
 
@@ -64,4 +64,100 @@ fn a_view_that_does_not_start_at_a_multiple_of_four_is_read_right() {
     routine.run().unwrap();
     let y = pollster::block_on(routine.context().to_host::<f32>(code.node("y").unwrap())).unwrap();
     assert_eq!(y, values[3..].iter().map(|value| value * 2.0).collect::<Vec<f32>>());
+}
+
+/// Programs whose kernels are of all kinds. The values of `x` are stored, so that `y` has something to read.
+const KINDS: [&str; 5] = [
+    "x[i, k] = f32((i * 7 + k * 3) % 11) where i in 0:37, k in 0:24\nb[k, j] = f32((k * 5 + j) % 13) where k in 0:24, j in 0:52\n\
+     c[i, j] +=! x[i, k] * b[k, j]\ny[i, j] = i32(c[i, j])",
+    "x[i, j] = (i * 31 + j * 7) % 101 where i in 0:40, j in 0:600\nm[i] max=! x[i, j]\ny[i, j] = x[i, j] - m[i]",
+    "x[i] = i % 1009 - 500 where i in 0:70001\ny +=! x[i]",
+    "x[i] = i % 17 where i in 0:5003\ny[j] = 0 where j in 0:17\ny[x[i]] += 1",
+    "x: u8[33, 64]\nx[i, j] = u8(i * 3 + j) where i in 0:33, j in 0:64\ny[j, i] = i32(x[i, j]) + i32(u8(i))",
+];
+
+#[test]
+fn every_candidate_computes_the_same() {
+    let (device, output) = (open(), "y");
+    let mut direct = 0;
+    for text in KINDS {
+        let spec = || ProgramSpec::new("p", text).outputs(["x", output]);
+        let on_host = host::open(host::OpenOptions::default()).unwrap();
+        let (_, want) = pollster::block_on(contents(&on_host, spec(), output));
+        let code = pollster::block_on(device.compile(spec())).unwrap();
+        let counts: Vec<usize> = code.candidates().map(|(_, candidates)| candidates.len()).collect();
+        for (_, candidates) in code.candidates() {
+            assert!(candidates.is_sorted_by_key(|candidate| candidate.cost), "{candidates:?}");
+            let names: Vec<String> = candidates.iter().map(|candidate| candidate.schedule.to_string()).collect();
+            assert!((1..names.len()).all(|at| !names[..at].contains(&names[at])), "each once: {names:?}");
+        }
+        for round in 0..*counts.iter().max().unwrap() {
+            let chosen: Vec<usize> = counts.iter().map(|count| round % count).collect();
+            let code = pollster::block_on(device.reschedule(&code, &chosen)).unwrap_or_else(|error| panic!("{error}"));
+            let routine = pollster::block_on(Context::root(&device).link(&code)).unwrap();
+            routine.run().unwrap();
+            direct += routine.explain().matches("direct: ").count();
+            let got: Vec<i32> = pollster::block_on(routine.context().to_host(code.node(output).unwrap())).unwrap();
+            assert_eq!(got, want, "{}", code.explain());
+        }
+        assert!(pollster::block_on(device.reschedule(&code, &[])).is_err());
+    }
+    assert!(direct >= KINDS.len(), "{direct} kernels were bound directly");
+}
+
+#[test]
+fn bindings_are_direct_where_that_is_legal_and_else_say_why_not() {
+    let device = open();
+    let spec = |text: &str| ProgramSpec::new("p", text).binding(Binding::Direct);
+    let run = |spec, context: &Context<_>| {
+        let code = pollster::block_on(device.compile(spec)).unwrap_or_else(|error| panic!("{error}"));
+        let routine = pollster::block_on(context.link(&code)).unwrap_or_else(|error| panic!("{error}"));
+        routine.run().unwrap();
+        (routine.explain(), pollster::block_on(routine.context().to_host::<f32>(code.node("y").unwrap())).unwrap())
+    };
+    let x = TensorNode::new("x", DType::F32, [4099]);
+    let c = TensorNode::with_mode("c", DType::F32, [4099], MemoryMode::Constant);
+    let values: Vec<f32> = (0..4099u16).map(f32::from).collect();
+    let root = Context::root(&device).init_from_host(&x, &values).unwrap().init_from_host(&c, &values).unwrap();
+    let (plan, y) = run(spec("y[i] = x[i] * 2 + c[i]").node(&x).node(&c), &root);
+    assert!(plan.contains("direct: 3 tensors through 3 bindings") && plan.contains("(read)"), "{plan}");
+    assert_eq!(y, values.iter().map(|value| value * 3.0).collect::<Vec<f32>>());
+
+    let (plan, _) = run(spec("x[i] = x[i] + 1\ny[i] = x[i]").node(&x), &root);
+    assert!(plan.contains("direct: 2 tensors through 2 bindings"), "in place: {plan}");
+
+    let (one, other) = (TensorNode::view("x", &x, 64, [64]), TensorNode::view("z", &x, 64, [64]));
+    let views = root.alias(&[&one, &other]).unwrap();
+    let (plan, y) = run(spec("y[i] = x[i] + z[i]").node(&one).node(&other), &views);
+    assert!(plan.contains("pooled, not direct, since two tensors have bytes in common"), "{plan}");
+    assert_eq!(y[..2], [130.0, 132.0]);
+
+    let odd = TensorNode::view("x", &x, 3, [64]);
+    let (plan, _) = run(spec("y[i] = x[i]").node(&odd), &root.alias(&[&odd]).unwrap());
+    assert!(plan.contains("since a tensor starts where no binding can"), "{plan}");
+
+    let many: Vec<TensorNode> = (0..40).map(|at| TensorNode::new(format!("n{at}"), DType::F32, [8])).collect();
+    let text = (0..40).map(|at| format!("n{at}[i]")).collect::<Vec<_>>().join(" + ");
+    let all = many.iter().fold(spec(&format!("y[i] = {text}")), |spec, node| spec.node(node));
+    let loaded = many.iter().fold(root, |context, node| context.init_from_host(node, &[1.0f32; 8]).unwrap());
+    let (plan, y) = run(all, &loaded);
+    assert!(plan.contains("since the device has fewer bindings"), "{plan}");
+    assert_eq!(y, [40.0; 8]);
+}
+
+#[test]
+fn direct_bindings_follow_slabs_that_move() {
+    let device = open();
+    let spec =
+        ProgramSpec::new("p", "x: f32[4096]\ny: u8[4096]\nx[i] = x[i] + 1\ny[i] = u8(x[i])").binding(Binding::Direct);
+    let code = pollster::block_on(device.compile(spec)).unwrap();
+    let hole = TensorNode::new("hole", DType::F32, [100_000]);
+    let first = Context::root(&device).init_from_host(&hole, &vec![1.0f32; 100_000]).unwrap();
+    let routine = pollster::block_on(Context::root(&device).link(&code)).unwrap();
+    routine.run().unwrap();
+    drop(first);
+    assert!(device.compact().unwrap().moved_bytes > 0);
+    routine.run().unwrap();
+    assert!(routine.explain().contains("direct: "), "{}", routine.explain());
+    assert_eq!(pollster::block_on(routine.context().to_host::<u8>(code.node("y").unwrap())).unwrap(), [2; 4096]);
 }

@@ -1,6 +1,6 @@
 //! Recorded sequences.
 
-use wgslab::{Access, Context, ErrorKind, KernelSpec, Sequence};
+use wgslab::{Access, Binding, Context, DType, ErrorKind, KernelSpec, ProgramSpec, Sequence, TensorNode};
 
 use crate::{increment, ints, open};
 
@@ -47,4 +47,46 @@ fn a_sequence_is_refused_before_it_runs_anything() {
     assert!(Sequence::record([(&first, &[("step", 1)][..])]).is_err());
     let empty: [(&wgslab::Routine<_>, &[(&str, i32)]); 0] = [];
     assert!(Sequence::<wgslab::gpu::Gpu>::record(empty).is_err());
+}
+
+#[test]
+fn a_steady_training_loop_makes_nothing_anew() {
+    for binding in [Binding::Pooled, Binding::Direct] {
+        let device = open();
+        let node = |label: &str, shape: &[u32]| TensorNode::new(label, DType::F32, shape);
+        let (x, y, w) = (node("x", &[4, 16, 8]), node("y", &[4, 16]), node("w", &[8]));
+        let values = |len: usize| (0..len).map(|at| (at * 7 % 11) as f32 / 11.0).collect::<Vec<f32>>();
+        let root = Context::root(&device).init_from_host(&x, &values(512)).unwrap();
+        let root = root.init_from_host(&y, &values(64)).unwrap().init_from_host(&w, &[0.0f32; 8]).unwrap();
+        let text = "e[n] = y[@batch, n] - sum[p](x[@batch, n, p] * w[p])\nloss = sum[n](e[n] * e[n])";
+        let gradient = ProgramSpec::new("gradient", text).outputs(["e", "loss"]);
+        let spec = gradient.node(&x).node(&y).node(&w).binding(binding);
+        let gradient = pollster::block_on(device.compile(spec)).unwrap();
+        let gradient = pollster::block_on(root.link(&gradient)).unwrap();
+        let e = gradient.code().unwrap().node("e").unwrap().clone();
+        let spec = ProgramSpec::new("update", "w[p] += sum[n](x[@batch, n, p] * e[n]) * 0.01");
+        let spec = spec.node(&x).node(&w).node(&e).binding(binding);
+        let update = pollster::block_on(device.compile(spec)).unwrap();
+        let update = pollster::block_on(gradient.context().link(&update)).unwrap();
+        let step = Sequence::record([(&gradient, &[("batch", 0)][..]), (&update, &[("batch", 0)][..])]).unwrap();
+        let epochs = |count: u32| step.run_with(count * 4, |replay, _, _| (replay % 4) as i32).unwrap().sync().unwrap();
+        let loss = || {
+            let loss = gradient.code().unwrap().node("loss").unwrap().clone();
+            pollster::block_on(gradient.context().to_host::<f32>(&loss)).unwrap()[0]
+        };
+        epochs(1);
+        let (first, before) = (loss(), device.stats());
+        epochs(25);
+        let counts = device.stats().since(&before);
+        let kernels = (gradient.code().unwrap().specs().count() + update.code().unwrap().specs().count()) as u64;
+        assert_eq!(counts.dispatches, 100 * kernels, "{counts:?}");
+        assert_eq!(
+            (counts.pipelines_created, counts.bind_groups_created, counts.buffers_created),
+            (0, 0, 0),
+            "{counts:?}"
+        );
+        assert_eq!((counts.uploads, counts.zeros, counts.copies), (0, 0, 0), "{counts:?}");
+        assert!(counts.passes == counts.submissions && counts.submissions <= 4, "{counts:?}");
+        assert!(loss() < first, "it learns");
+    }
 }

@@ -23,7 +23,8 @@ import { Lifetime } from "./lifetime.ts";
 import { type NodeOptions, TensorNode, checkMode, checkNode } from "./node.ts";
 import { type CompileIn, OptimizeCtx } from "./optimize-ctx.ts";
 import { type Program, type ProgramSpec, declareProgram } from "./program.ts";
-import { type RawCode, type RawContext, type RawDevice, call, callAsync, skin } from "./skin.ts";
+import { type RawCode, type RawContext, type RawDevice, type RawSource, call, callAsync, skin } from "./skin.ts";
+import { tuned, tunes } from "./tuned.ts";
 
 /** A `GPUDevice`, by its shape: not every version of TypeScript has the type. */
 export interface GpuDeviceLike {
@@ -241,7 +242,10 @@ export class Device implements Disposable {
     const known = given === undefined ? this.root : optimizeCtxOf(verb, given).rawFor(verb, this);
     const raws = declared.map(({ raw }) => raw);
     const discard = (late: RawCode[]): void => late.forEach((code) => code.free());
-    const codes = await callAsync(() => this.raw.compileBatch(raws, known), signal, discard);
+    const compile = (raws: RawSource[]): Promise<RawCode[]> =>
+      callAsync(() => this.raw.compileBatch(raws, known), signal, discard);
+    const isTuned = this.driver !== "host" && tunes(declared);
+    const codes = await (isTuned ? tuned(this.raw, declared, signal, compile) : compile(raws));
     return codes.map((code, index) => Code.make(code, declared[index] as Declared, this));
   }
 

@@ -1,7 +1,7 @@
 // A program in index notation as it is given: its nodes by their names, and the names of its outputs.
 
 import type { DType } from "./arrays.ts";
-import { checkList, checkObject, checkText } from "./checks.ts";
+import { checkChoice, checkList, checkObject, checkText, checkWholeNumber } from "./checks.ts";
 import { WgslabError } from "./errors.ts";
 import type { Declared } from "./kernel.ts";
 import { type TensorNode, checkNode } from "./node.ts";
@@ -23,6 +23,15 @@ export interface ProgramSpec {
   in?: CompileIn;
   /** Names of nodes that contexts have after linking; if left out, those that are created and that no later statement reads. */
   outputs?: readonly string[];
+  /**
+   * Whether the ways in which kernels can be spread over the device are measured there, with the shapes of the program, so that
+   * the fastest is taken. `off`, or left out: they are not, and the choice is the same on every run. `quick`: four for each kernel,
+   * for a second at most; `full`: all, for twenty. What was measured is remembered, across visits where the page has IndexedDB.
+   * Nothing is measured on the host driver.
+   */
+  tune?: "off" | "quick" | "full";
+  /** Milliseconds that measuring may take instead, about. */
+  tuneBudgetMs?: number;
   /** Rejects with the signal's reason when it fires. */
   signal?: AbortSignal;
 }
@@ -37,7 +46,7 @@ export interface Program {
   spec?: Omit<ProgramSpec, "signal" | "in">;
 }
 
-const OPTIONS: readonly string[] = ["nodes", "merged", "outputs", "in", "signal"];
+const OPTIONS: readonly string[] = ["nodes", "merged", "outputs", "in", "tune", "tuneBudgetMs", "signal"];
 
 /** A program, once its parts have the types that the wasm module takes. */
 export function declareProgram(name: string, text: string, spec: Omit<ProgramSpec, "signal"> = {}): Declared {
@@ -47,11 +56,11 @@ export function declareProgram(name: string, text: string, spec: Omit<ProgramSpe
   const strange = Object.keys(spec).find((key) => !OPTIONS.includes(key));
   if (strange !== undefined) {
     const message =
-      `compile "${name}": a program has no option "${strange}", but nodes, merged, outputs, in and signal; ` +
+      `compile "${name}": a program has no option "${strange}", but nodes, merged, outputs, in, tune, tuneBudgetMs and signal; ` +
       "for a WGSL kernel pass its tensors and its grid";
     throw new WgslabError("unsupported", message);
   }
-  const { nodes = [], merged = {}, outputs = [] } = spec;
+  const { nodes = [], merged = {}, outputs = [], tune = "off", tuneBudgetMs } = spec;
   checkObject(`compile "${name}": the nodes`, nodes, "pass a list of nodes, or a record by name");
   checkObject(`compile "${name}": what is merged`, merged, "pass a record with one node by its name in the program");
   const own = isList(nodes) ? nodes.map((node) => [node?.label, node] as const) : Object.entries(nodes);
@@ -59,8 +68,17 @@ export function declareProgram(name: string, text: string, spec: Omit<ProgramSpe
   for (const [, node] of named) checkNode(`compile "${name}": a node`, node);
   checkList(`compile "${name}": the outputs`, outputs);
   for (const output of outputs) checkText(`compile "${name}": an output's name`, output);
-  const raw = { names: named.map(([name]) => name), merged: Object.keys(merged), outputs: [...outputs] };
-  return { name, raw: [name, text, raw, named.map(([, { raw }]) => raw)], merged: raw.merged };
+  checkChoice(`compile "${name}": tune`, tune, ["off", "quick", "full"]);
+  if (tuneBudgetMs !== undefined) {
+    checkWholeNumber(`compile "${name}": milliseconds of tuneBudgetMs`, tuneBudgetMs, 0, 2 ** 32 - 1);
+  }
+  const raw = {
+    names: named.map(([name]) => name),
+    merged: Object.keys(merged),
+    outputs: [...outputs],
+    ...(tune !== "off" && { tune }),
+  };
+  return { name, raw: [name, text, raw, named.map(([, { raw }]) => raw)], merged: raw.merged, tuneBudgetMs };
 }
 
 function isList(nodes: NonNullable<ProgramSpec["nodes"]>): nodes is readonly TensorNode<DType>[] {

@@ -49,6 +49,10 @@ export interface RawDevice {
   compileBatch(sources: RawSource[], known: RawContext): Promise<RawCode[]>;
   /** A context without nodes that knows the virtual nodes which a code leaves. */
   contextOf(code: RawCode): RawContext;
+  /** Takes lines of schedules that were measured: key, how many, nanoseconds of the fastest and of the first, and the fastest. */
+  rememberTuned(lines: string): void;
+  /** What is to be measured, kernel by kernel: nothing, or the key, and a line for each schedule. */
+  untuned(code: RawCode): string[];
   trim(): number;
   /** Bytes moved, bytes given back. */
   compact(): Float64Array;
@@ -78,6 +82,10 @@ export interface RawProgramSpec {
   /** Names of the nodes. */
   names: string[];
   outputs: string[];
+  tune?: "quick" | "full";
+  /** The kernel that is compiled alone, and the number of its schedule, to be measured on nodes of its own. */
+  trial?: number;
+  schedule?: number;
 }
 
 /** A kernel or a program, as the wasm module takes it. */

@@ -1,6 +1,6 @@
 // The rows as users of this package write them.
 
-import type { Device, TensorNode } from "wgslab";
+import type { Device, RunnerStats, TensorNode } from "wgslab";
 import type { Library } from "./side.ts";
 import { givenOf } from "./rows.ts";
 
@@ -15,13 +15,13 @@ export function wgslabLibrary(device: Device): Library {
       const outputs = row.outputs.filter((name) => !given.includes(name));
       const code = await device.compile(row.name, row.program.join("\n"), { nodes, outputs });
       const routine = await context.link(code);
-      const before = device.stats().dispatches;
-      let ran = 0;
+      let note = "";
       return {
         async run(count) {
+          const before = device.stats();
           for (let index = 0; index < count; index += 1) routine.run();
-          ran += count;
           await device.awaitIdle();
+          note = countsOf(before, device.stats(), count);
         },
         async read() {
           const wanted = row.outputs.map((name) => [name, code.node(name) as TensorNode<"f32">] as const);
@@ -32,10 +32,20 @@ export function wgslabLibrary(device: Device): Library {
           for (const one of [routine, code, context, root]) one.dispose();
         },
         get note() {
-          const kernels = (device.stats().dispatches - before) / ran;
-          return `${kernels} ${kernels === 1 ? "kernel" : "kernels"}`;
+          return note;
         },
       };
     },
   };
+}
+
+/** What so many runs were on the device, in words. */
+function countsOf(before: RunnerStats, after: RunnerStats, runs: number): string {
+  const of = (name: keyof RunnerStats): number => after[name] - before[name];
+  const said = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : what.endsWith("s") ? "es" : "s"}`;
+  const made = of("pipelinesCreated") + of("bindGroupsCreated") + of("buffersCreated");
+  return (
+    `${said(of("dispatches") / runs, "kernel")}, ${said(runs, "run")} in ${said(of("passes"), "pass")} and ` +
+    `${said(of("submissions"), "submission")}${made > 0 ? `, ${said(made, "new object")}` : ""}`
+  );
 }

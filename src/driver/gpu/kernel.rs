@@ -10,7 +10,7 @@ use crate::driver::gpu::platform;
 use crate::driver::gpu::runner::{GpuRunner, State};
 use crate::driver::gpu::scope::{Caught, Complaint, one_line, scoped};
 use crate::error::{Error, ErrorKind, Result};
-use crate::node::joined;
+use crate::node::{MemoryMode, joined};
 use crate::wgsl::accessors::{module_text, param_slot_bytes};
 use crate::wgsl::bind_plan::Pattern;
 use crate::wgsl::check::{Named, find, is_closed, is_of_word, named};
@@ -49,10 +49,14 @@ impl GpuKernel {
     }
 }
 
-/// Compiles a kernel for the pattern that almost every link has: all tensors in one heap.
+/// Compiles a kernel for the pattern that almost every link has: all tensors in one heap, or each with a binding if it is to.
 pub(super) async fn compile(runner: Arc<GpuRunner>, dev: GpuDev, spec: Arc<KernelSpec>) -> Result<GpuKernel> {
     runner.progress().check_alive()?;
-    let pattern = Pattern::one_heap(spec.tensors.len());
+    let pattern = if spec.wants_direct() && spec.tensors.len() <= dev.limits.storage_buffers as usize {
+        Pattern::direct(spec.tensors.iter().map(|tensor| tensor.node.mode() == MemoryMode::Constant).collect())
+    } else {
+        Pattern::one_heap(spec.tensors.len())
+    };
     let shift = |tensor: &KernelTensor| tensor.node.dtype().size_bytes().trailing_zeros() as u8;
     let element_shifts = spec.tensors.iter().map(shift).collect();
     let kernel = GpuKernel { spec, element_shifts, variants: Mutex::default() };

@@ -63,10 +63,17 @@ impl GpuLinked {
 
     /// The binding plan in words.
     pub(super) fn explain(&self) -> String {
-        let (spec, BindPlan { pattern, heaps }) = (&self.kernel.spec, self.resolved().placed.plan.clone());
+        let (BindPlan { pattern, heaps, .. }, refusal) = {
+            let placed = &self.resolved().placed;
+            (placed.plan.clone(), placed.refusal)
+        };
+        let spec = &self.kernel.spec;
         let (tensors, bindings) = (spec.tensors.len(), heaps.len());
         let bytes = self.slot_bytes;
-        let mut text = format!("pooled: {tensors} tensors through {bindings} bindings, {bytes} bytes of parameters");
+        let plan = if pattern.is_direct { "direct" } else { "pooled" };
+        let (since, why) = refusal.map_or(("", ""), |why| (", not direct, since ", why));
+        let mut text =
+            format!("{plan}{since}{why}: {tensors} tensors through {bindings} bindings, {bytes} bytes of parameters");
         for (binding, heap) in heaps.iter().enumerate() {
             let mode = if pattern.read_only[binding] { "read" } else { "read_write" };
             let of_binding = spec.tensors.iter().zip(pattern.bindings()).filter(|(_, at)| *at == binding);
@@ -85,6 +92,8 @@ struct Placed {
     plan: BindPlan,
     /// Per pool, bytes from the start of its heap.
     bases: Vec<u64>,
+    /// Why the plan is not direct, if it was to be.
+    refusal: Option<&'static str>,
 }
 
 /// Links a kernel to the places of its tensors.
@@ -156,12 +165,31 @@ impl GpuRunner {
             let message = format_args!("{node} at {loc} does not start at a multiple of its {element}-byte elements");
             return Err(Error::say(ErrorKind::ShapeMismatch, message));
         }
-        Ok(Placed { generation: state.generation, plan, bases })
+        let mut refusal = None;
+        if spec.wants_direct() {
+            let starts = slots.table.iter().map(|(pool, offset)| bases[pool] + offset);
+            let ranges = starts.zip(&spec.tensors).map(|(start, tensor)| (start, tensor.node.size_bytes()));
+            match plan.direct(ranges, self.dev.limits.storage_buffers) {
+                Ok(direct) => plan = direct,
+                Err(why) => refusal = Some(why),
+            }
+        }
+        Ok(Placed { generation: state.generation, plan, bases, refusal })
     }
 
-    /// The bind group of a plan's heaps.
+    /// The bind group of a plan's heaps, or of its ranges of them.
     fn bind(&self, state: &mut State, plan: &BindPlan) -> Result<Arc<BindGroup>> {
         let read_only = &plan.pattern.read_only;
+        if plan.pattern.is_direct {
+            let State { heaps, layouts, stats, .. } = state;
+            let mut buffers = Vec::with_capacity(plan.heaps.len());
+            for heap in &plan.heaps {
+                buffers.push(&heaps.get(HeapId(*heap))?.buffer);
+            }
+            stats.bind_groups_created += 1;
+            let layout = layouts.heaps(&self.dev.device, read_only);
+            return Ok(Arc::new(self.dev.device.bind("wgslab tensors", layout, &buffers, &plan.ranges)));
+        }
         let key: Vec<_> = plan.heaps.iter().zip(read_only).map(|(&heap, &ro)| (HeapId(heap), ro)).collect();
         state.heap_group(&self.dev.device, &key)
     }
@@ -214,7 +242,11 @@ impl GpuRunner {
             }
             outcome => outcome?,
         };
-        let heaps = self.bind(state, &placed.plan)?;
+        let heaps = if placed.plan.pattern.is_direct && placed.plan.is_same(&resolved.placed.plan) {
+            resolved.heaps.clone()
+        } else {
+            self.bind(state, &placed.plan)?
+        };
         if !placed.plan.pattern.is_same(&resolved.placed.plan.pattern) {
             resolved.pipeline = self.variant(state, kernel, &placed.plan.pattern);
         }

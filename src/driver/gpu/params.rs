@@ -80,7 +80,7 @@ impl ParamRing {
             return group.clone();
         }
         let layout = layouts.params(device, slot_bytes);
-        let group = Arc::new(device.bind("wgslab params", layout, &[&self.buffer], Some(slot_bytes)));
+        let group = Arc::new(device.bind("wgslab params", layout, &[&self.buffer], &[(0, slot_bytes)]));
         self.groups.push((slot_bytes, group.clone()));
         group
     }
@@ -110,7 +110,7 @@ impl HeapGroups {
     ) -> Arc<BindGroup> {
         let read_only: Vec<bool> = key.iter().map(|(_, read_only)| *read_only).collect();
         let layout = layouts.heaps(device, &read_only);
-        let group = Arc::new(device.bind("wgslab heaps", layout, buffers, None));
+        let group = Arc::new(device.bind("wgslab heaps", layout, buffers, &[]));
         self.groups.push((key.to_vec(), group.clone()));
         group
     }

@@ -8,38 +8,15 @@ mod print;
 #[cfg(test)]
 mod tests;
 
-use crate::driver::limits::{AdapterInfo, DeviceLimits};
 use crate::loops::ir::{BufferIndex, Fold, Loops, Nest};
 use crate::notation::program::{Expr, IndexId, StaticIndex};
-use crate::schedule::{Schedule, Target, choose, has_branches, iterations};
+use crate::schedule::{Schedule, Spread, iterations};
 use crate::steps::Lowering;
 use crate::steps::block::{Reg, ZERO};
 use crate::steps::ops::{Op, accumulation};
 use crate::steps::reduce::neutral;
 use crate::wgsl::math;
 use crate::wgsl::spec::Access;
-
-/// What bounds a kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EmitLimits {
-    /// Workgroups of a grid, per dimension; at least 1.
-    pub workgroups_per_dimension: u32,
-    /// What the schedule is for.
-    pub target: Target,
-    /// Whether floats in a row are loaded and stored by fours.
-    pub by_fours: bool,
-}
-
-impl EmitLimits {
-    /// Those of a device.
-    pub fn of(limits: &DeviceLimits, adapter: &AdapterInfo) -> Self {
-        let is_cpu = adapter.device_type == "cpu";
-        let target = Target { is_cpu, leaves_loops: adapter.name.starts_with("llvmpipe"), forced: None };
-        // Elsewhere neighbouring invocations take neighbouring elements, and the device puts their accesses together.
-        let by_fours = target.is_cpu;
-        Self { workgroups_per_dimension: limits.workgroups_per_dimension, target, by_fours }
-    }
-}
 
 /// What a kernel is made of.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,31 +29,30 @@ pub struct Emitted {
     pub statics: Vec<StaticIndex>,
     /// Workgroups in x, y and z; with a zero where there is nothing to do.
     pub grid: [u32; 3],
-    /// Who computes which points.
-    pub schedule: Schedule,
     /// Whether it calls `load4_tN` or `store4_tN` too.
     pub by_fours: bool,
 }
 
-/// Turns of a reduction that are done in a row, at most.
-const UNROLLED: u32 = 4;
-
-/// Invocations of a workgroup: a power of two that every device has, and few enough for small nests.
-const WORKGROUP: u64 = 64;
 /// The head of a loop in which the invocations of a workgroup take turns.
-const TURNS: &str = "for (var turn = lane; turn < #u; turn += 64u)";
+const TURNS: &str = "for (var turn = lane; turn < #u; turn += lab_width)";
 
-/// The kernel of a nest.
-pub fn emit(loops: &Loops, nest: &Nest, limits: &EmitLimits) -> Emitted {
-    let mut emitter = Emitter { lowering: Lowering::new(loops, nest), texts: Vec::new() };
-    emitter.lowering.fours = limits.by_fours.then(Vec::new);
-    let schedule = choose(nest, &limits.target);
-    let (globals, grid) = match &schedule {
-        Schedule::PerPoint => (String::new(), emitter.per_point(&[], limits)),
-        Schedule::Tiled(tile) => (String::new(), emitter.per_point(tile, limits)),
-        Schedule::PerWorkgroup => emitter.per_workgroup(limits),
+/// The kernel of a nest, for a grid of at most so many workgroups (at least 1) per dimension.
+pub fn emit(loops: &Loops, nest: &Nest, schedule: &Schedule, most_workgroups: u32) -> Emitted {
+    let lanes = schedule.lanes;
+    let mut emitter = Emitter {
+        lowering: Lowering::new(loops, nest),
+        texts: Vec::new(),
+        lanes: lanes.into(),
+        turns: schedule.turns,
+        most_workgroups,
     };
-    let Emitter { lowering, texts } = emitter;
+    emitter.lowering.fours = schedule.by_fours.then(Vec::new);
+    let (globals, grid) = match &schedule.spread {
+        Spread::PerPoint => (String::new(), emitter.per_point(&[])),
+        Spread::Tiled(tile) => (String::new(), emitter.per_point(tile)),
+        Spread::PerWorkgroup => emitter.per_workgroup(),
+    };
+    let Emitter { lowering, texts, .. } = emitter;
     let steps = lowering.block.finish();
     let (mut statics, mut loaded, mut by_fours) = (Vec::new(), vec![false; lowering.tensors.len()], false);
     for step in &steps.steps {
@@ -100,17 +76,21 @@ pub fn emit(loops: &Loops, nest: &Nest, limits: &EmitLimits) -> Emitted {
         tensors.push((*buffer, access));
     }
     let mut text = format!(
-        "{globals}@compute @workgroup_size({WORKGROUP})\nfn main(@builtin(workgroup_id) group: vec3<u32>, \
+        "{globals}@compute @workgroup_size({lanes})\nfn main(@builtin(workgroup_id) group: vec3<u32>, \
          @builtin(local_invocation_index) lane: u32) {{\n{}}}\n",
         print::print(&steps, &texts)
     );
     math::link(&mut text);
-    Emitted { text, tensors, statics, grid, schedule, by_fours }
+    Emitted { text, tensors, statics, grid, by_fours }
 }
 
 struct Emitter<'a> {
     lowering: Lowering<'a>,
     texts: Vec<Text>,
+    /// Invocations of a workgroup.
+    lanes: u64,
+    turns: u32,
+    most_workgroups: u32,
 }
 
 /// A text in which `#` stands for the number.
@@ -178,8 +158,8 @@ impl Emitter<'_> {
     }
 
     /// Names the workgroup, in a grid that is folded where one dimension does not hold so many; those that are over leave.
-    fn workgroup(&mut self, groups: u64, limits: &EmitLimits) -> [u32; 3] {
-        let most = u64::from(limits.workgroups_per_dimension.max(1));
+    fn workgroup(&mut self, groups: u64) -> [u32; 3] {
+        let most = u64::from(self.most_workgroups.max(1));
         let z = groups.div_ceil(most * most).max(1);
         let y = groups.div_ceil(z).div_ceil(most).max(1);
         let x = groups.div_ceil(z).div_ceil(y);
@@ -196,7 +176,7 @@ impl Emitter<'_> {
     }
 
     /// An invocation for each tile; without lengths, for each point.
-    fn per_point(&mut self, tile: &[u32], limits: &EmitLimits) -> [u32; 3] {
+    fn per_point(&mut self, tile: &[u32]) -> [u32; 3] {
         let nest = self.lowering.nest;
         // Points that a u32 does not count are left to their invocation.
         let mut outer = 0;
@@ -209,14 +189,14 @@ impl Emitter<'_> {
             let extent = nest.indices[*index].count().max(1);
             points = points / extent * extent.div_ceil(u64::from(*length));
         }
-        let grid = self.workgroup(points.div_ceil(WORKGROUP), limits);
-        self.line("let point = number * #u + lane;", WORKGROUP);
-        if !points.is_multiple_of(WORKGROUP) {
+        let grid = self.workgroup(points.div_ceil(self.lanes));
+        self.line("let point = number * #u + lane;", self.lanes);
+        if !points.is_multiple_of(self.lanes) {
             self.line("if (point >= #u) { return; }", points);
         }
         let point = self.text("point", 0);
         self.decode(point, spread, tile);
-        self.lowering.turns = if limits.target.is_cpu && has_branches(nest) { 1 } else { UNROLLED };
+        self.lowering.turns = self.turns;
         self.lowering.open(looped);
         self.lowering.point();
         self.lowering.close(looped, 1, &[], false);
@@ -224,17 +204,17 @@ impl Emitter<'_> {
     }
 
     /// A workgroup for each point: its invocations take turns over what is accumulated. The module's variables, the grid.
-    fn per_workgroup(&mut self, limits: &EmitLimits) -> (String, [u32; 3]) {
+    fn per_workgroup(&mut self) -> (String, [u32; 3]) {
         let nest = self.lowering.nest;
-        let grid = self.workgroup(iterations(&nest.indices, &nest.free), limits);
+        let grid = self.workgroup(iterations(&nest.indices, &nest.free));
         let number = self.text("number", 0);
         self.decode(number, &nest.free, &[]);
-        let mut globals = String::new();
+        let mut globals = format!("const lab_width = {}u;\n\n", self.lanes);
         let mut places = Vec::with_capacity(nest.stages.len());
         for (at, stage) in nest.stages.iter().enumerate() {
             if stage.fold.is_some() {
                 let ty = stage.value.ty.name();
-                globals.push_str(&format!("var<workgroup> lab_lanes{at}: array<{ty}, {WORKGROUP}>;\n\n"));
+                globals.push_str(&format!("var<workgroup> lab_lanes{at}: array<{ty}, lab_width>;\n\n"));
             }
             places.push(self.lowering.stage_place(stage));
             let value = match &stage.fold {
@@ -275,7 +255,7 @@ impl Emitter<'_> {
         let next = self.lowering.block.value(combine, 0, &[mine, other]);
         self.lowering.block.effect(Op::Assign, 0, &[mine, next]);
         self.close("if (lane < half)", 0, &[]);
-        self.close("for (var half = #u; half > 0u; half >>= 1u)", WORKGROUP / 2, &[]);
+        self.close("for (var half = #u; half > 0u; half >>= 1u)", self.lanes / 2, &[]);
         self.line("workgroupBarrier();", 0);
         let start = self.lowering.expr(&fold.start);
         let all = self.text("lab_lanes#[0]", stage);

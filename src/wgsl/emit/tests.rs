@@ -3,12 +3,14 @@ use crate::dtype::DType;
 use crate::loops::ir::{Buffer, BufferKind, Fold, Stage, Store};
 use crate::notation::ast::{Accumulate, BinaryOp};
 use crate::notation::program::{Affine, Expr, ExprKind, Load, LoopIndex, Position, Term, Ty, Value};
+use crate::notation::spec::Binding;
 
-const LIMITS: EmitLimits = EmitLimits {
-    workgroups_per_dimension: 65535,
-    target: Target { is_cpu: false, leaves_loops: false, forced: None },
-    by_fours: false,
-};
+const POINT: Schedule =
+    Schedule { spread: Spread::PerPoint, lanes: 64, turns: 4, by_fours: false, binding: Binding::Pooled };
+
+fn emit(loops: &Loops, nest: &Nest) -> Emitted {
+    super::emit(loops, nest, &POINT, 65535)
+}
 
 fn loops(shapes: &[&[u32]]) -> Loops {
     let buffer = |(at, shape): (usize, &&[u32])| Buffer {
@@ -56,7 +58,7 @@ fn nest(target: BufferIndex, extents: &[i64], value: Expr) -> Nest {
 fn a_map_is_a_line_for_each_value() {
     let loops = loops(&[&[100], &[100]]);
     let value = binary(BinaryOp::Add, binary(BinaryOp::Mul, load(0, &[0]), constant(2.0)), load(0, &[0]));
-    let emitted = emit(&loops, &nest(1, &[100], value), &LIMITS);
+    let emitted = emit(&loops, &nest(1, &[100], value));
     let want = "@compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
   let number = group.x;
@@ -76,7 +78,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #[test]
 fn nests_that_differ_in_buffer_numbers_are_one_text() {
     let loops = loops(&[&[8], &[8], &[8], &[8]]);
-    let text = |target, source| emit(&loops, &nest(target, &[8], load(source, &[0])), &LIMITS).text;
+    let text = |target, source| emit(&loops, &nest(target, &[8], load(source, &[0]))).text;
     assert_eq!(text(0, 1), text(3, 2));
     assert_ne!(text(0, 1), text(2, 2), "a nest that reads its target is another");
 }
@@ -89,7 +91,7 @@ fn what_does_not_change_stands_outside_the_loop() {
     nest.free = vec![0];
     nest.stages[0].fold = Some(Fold { op: Accumulate::Add, start: load(0, &[0]), over: vec![1] });
     nest.stages[0].store = Some(Store { target: 0, positions: at(&[0]), atomic: None });
-    let emitted = emit(&loops, &nest, &LIMITS);
+    let emitted = emit(&loops, &nest);
     let body = "  let v5 = load_t0(point);
   let v8 = load_t1(point);
   let v10 = v8 * 3.0f;
@@ -109,7 +111,7 @@ fn what_does_not_change_stands_outside_the_loop() {
 #[test]
 fn constants_that_a_front_end_would_compute_with_are_values() {
     let loops = loops(&[&[4]]);
-    let text = |value| emit(&loops, &nest(0, &[4], value), &LIMITS).text;
+    let text = |value| emit(&loops, &nest(0, &[4], value)).text;
     let divided = text(binary(BinaryOp::Div, constant(1.0), constant(0.0)));
     assert!(divided.contains(" = lab_f(0x7f800000u);") && divided.contains("store_t0(point, v"), "{divided}");
     let added = text(binary(BinaryOp::Add, constant(f32::MAX), constant(1.0)));
@@ -126,13 +128,12 @@ fn constants_that_a_front_end_would_compute_with_are_values() {
 #[test]
 fn a_grid_folds_where_a_dimension_is_too_short() {
     let loops = loops(&[&[1000]]);
-    let small = EmitLimits { workgroups_per_dimension: 3, ..LIMITS };
-    let emitted = emit(&loops, &nest(0, &[1000], constant(1.0)), &small);
+    let emitted = super::emit(&loops, &nest(0, &[1000], constant(1.0)), &POINT, 3);
     assert_eq!(emitted.grid, [3, 3, 2], "16 workgroups");
     let number = "  let row = group.z * 3u + group.y;\n  let number = row * 3u + group.x;\n";
     assert!(emitted.text.contains(number), "{}", emitted.text);
     assert!(emitted.text.contains("if (number >= 16u) { return; }"), "{}", emitted.text);
-    assert_eq!(emit(&loops, &nest(0, &[0], constant(1.0)), &LIMITS).grid[0], 0);
+    assert_eq!(emit(&loops, &nest(0, &[0], constant(1.0))).grid[0], 0);
 }
 
 #[test]
@@ -140,7 +141,7 @@ fn points_that_no_u32_counts_are_looped_over() {
     let loops = loops(&[&[65536, 65536]]);
     let mut nest = nest(0, &[65536, 65536, 3], constant(1.0));
     nest.stages[0].store = Some(Store { target: 0, positions: at(&[0, 1]), atomic: Some(Accumulate::Add) });
-    let emitted = emit(&loops, &nest, &LIMITS);
+    let emitted = emit(&loops, &nest);
     assert!(emitted.text.contains("for (var n") && emitted.text.contains("< 65536u"), "{}", emitted.text);
     assert_eq!(emitted.grid, [3072, 1, 1]);
 }

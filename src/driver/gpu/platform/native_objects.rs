@@ -124,23 +124,20 @@ impl Device {
         })
     }
 
-    /// Binds the first `size` bytes of each buffer, or all.
+    /// Binds a range of each buffer, from a byte on and so many, or all of each.
     pub(in crate::driver::gpu) fn bind(
         &self,
         label: &str,
         layout: &BindGroupLayout,
         buffers: &[&Buffer],
-        size: Option<u64>,
+        ranges: &[(u64, u64)],
     ) -> BindGroup {
-        let size = size.and_then(NonZeroU64::new);
-        let entries: Vec<_> = buffers
-            .iter()
-            .enumerate()
-            .map(|(binding, buffer)| wgpu::BindGroupEntry {
-                binding: binding as u32,
-                resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset: 0, size }),
-            })
-            .collect();
+        let entry = |(binding, buffer)| {
+            let (offset, size) = ranges.get(binding).map_or((0, None), |(start, len)| (*start, NonZeroU64::new(*len)));
+            let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset, size });
+            wgpu::BindGroupEntry { binding: binding as u32, resource }
+        };
+        let entries: Vec<_> = buffers.iter().copied().enumerate().map(entry).collect();
         self.device.create_bind_group(&wgpu::BindGroupDescriptor { label: Some(label), layout, entries: &entries })
     }
 

@@ -68,9 +68,9 @@ export function paramsLayout(device, minBindingSize) {
 export function pipelineLayout(device, heaps, params) {
   return device.createPipelineLayout({ label: 'wgslab pipeline', bindGroupLayouts: [heaps, params] });
 }
-export function bind(device, label, layout, buffers, size) {
+export function bind(device, label, layout, buffers, ranges) {
   return device.createBindGroup({ label, layout, entries: buffers.map((buffer, binding) => (
-    { binding, resource: { buffer, size: size || undefined } })) });
+    { binding, resource: { buffer, offset: ranges[2 * binding], size: ranges[2 * binding + 1] } })) });
 }
 export function createModule(device, label, code) { return device.createShaderModule({ label, code }); }
 export function createPipeline(device, label, layout, module) {
@@ -136,7 +136,7 @@ extern "C" {
     fn params_layout(device: &Gpu, slot_bytes: f64) -> Gpu;
     #[wasm_bindgen(js_name = pipelineLayout)]
     fn pipeline_layout(device: &Gpu, heaps: &Gpu, params: &Gpu) -> Gpu;
-    fn bind(device: &Gpu, label: &str, layout: &Gpu, buffers: &Array, size: f64) -> Gpu;
+    fn bind(device: &Gpu, label: &str, layout: &Gpu, buffers: &Array, ranges: &[f64]) -> Gpu;
     #[wasm_bindgen(js_name = createModule)]
     fn create_module(device: &Gpu, label: &str, code: &str) -> Gpu;
     #[wasm_bindgen(js_name = createPipeline)]
@@ -301,19 +301,24 @@ impl Device {
         pipeline_layout(&self.0, heaps, params)
     }
 
-    /// Binds the first `size` bytes of each buffer, or all.
+    /// Binds a range of each buffer, from a byte on and so many, or all of each.
     pub(in crate::driver::gpu) fn bind(
         &self,
         label: &str,
         layout: &BindGroupLayout,
         buffers: &[&Buffer],
-        size: Option<u64>,
+        ranges: &[(u64, u64)],
     ) -> BindGroup {
         let array = Array::new();
         for buffer in buffers {
             array.push(buffer.as_js());
         }
-        bind(&self.0, label, layout, &array, size.unwrap_or(0) as f64)
+        let mut flat = Vec::new();
+        for (start, len) in ranges {
+            flat.push(*start as f64);
+            flat.push(*len as f64);
+        }
+        bind(&self.0, label, layout, &array, &flat)
     }
 
     /// The module and the pipeline of a text with one entry point.

@@ -1,0 +1,212 @@
+//! What a schedule costs, and which tiles there are.
+//!
+//! Each part of an expression is computed once for all points of a tile that agree in the indices that it depends on. What a
+//! tile costs is so the sum over all parts of their weight, times the lengths of the tile along those indices.
+
+use crate::loops::ir::Nest;
+use crate::loops::rewrite::each_child;
+use crate::notation::program::{Affine, Expr, ExprKind, IndexId, Load, Position, Term};
+use crate::schedule::{MANY_POINTS, MANY_POINTS_ON_CPU, Spread, iterations};
+
+/// Lengths of a tile along two indices, the first the longer.
+const TILES: [[u32; 2]; 8] = [[2, 1], [4, 1], [8, 1], [2, 2], [4, 2], [4, 4], [8, 4], [8, 8]];
+/// What an invocation accumulates, at most: that many registers.
+const MOST_SUMS: u64 = 64;
+/// Parts of the expressions of all points of a tile, at most: the length of the text.
+const MOST_PARTS: u64 = 4096;
+/// What a tile must cost, of what it costs without one, to be worth the longer text.
+const WORTH: f64 = 0.75;
+/// Invocations that keep a device busy.
+const BUSY: f64 = 16384.0;
+/// The same where there are a few cores, with a few lanes each.
+const BUSY_CPU: f64 = 256.0;
+/// How much longer a workgroup takes where its barriers are waited for.
+const BARRIERS: f64 = 1.125;
+/// What a load weighs, in simple operations.
+const LOAD: f64 = 8.0;
+/// What a function weighs.
+const CALL: f64 = 8.0;
+
+/// A part of an expression.
+struct Part {
+    weight: f64,
+    /// The free indices that it depends on, as bits of their places.
+    on: u32,
+    /// Those whose neighbours are neighbours in memory, if it is an access.
+    along: u32,
+}
+
+/// The parts of all expressions of a nest.
+pub(super) struct Parts<'a> {
+    nest: &'a Nest,
+    /// Whether what lies four in a row is one access.
+    by_fours: bool,
+    all: Vec<Part>,
+    /// What an invocation accumulates for a point.
+    sums: u64,
+}
+
+impl<'a> Parts<'a> {
+    pub(super) fn new(nest: &'a Nest, by_fours: bool) -> Self {
+        let mut parts = Parts { nest, by_fours, all: Vec::new(), sums: 0 };
+        for stage in &nest.stages {
+            let times = stage.fold.as_ref().map_or(1.0, |fold| iterations(&nest.indices, &fold.over) as f64);
+            parts.add(&stage.value, times);
+            // The accumulation.
+            parts.all.push(Part { weight: times, on: u32::MAX, along: 0 });
+            if let Some(store) = &stage.store {
+                parts.access(&store.positions, 1.0, u32::MAX);
+            }
+            parts.sums += u64::from(stage.fold.is_some());
+        }
+        parts
+    }
+
+    fn of_affine(&self, affine: &Affine) -> u32 {
+        let places = affine.terms.iter().map(|(term, _)| match term {
+            Term::Index(index) => self.place(*index),
+            Term::Static(_) => 0,
+        });
+        places.fold(0, |all, place| all | place)
+    }
+
+    fn place(&self, index: IndexId) -> u32 {
+        self.nest.free.iter().position(|free| *free == index).map_or(0, bit)
+    }
+
+    /// Adds an access, of an element of that place, and what else it depends on; what it depends on.
+    fn access(&mut self, positions: &[Position], times: f64, mut on: u32) -> u32 {
+        let mut along = 0;
+        for (axis, position) in positions.iter().enumerate() {
+            let Position::Affine(affine) = position else { continue };
+            on |= self.of_affine(affine);
+            for (term, factor) in &affine.terms {
+                if let Term::Index(index) = term
+                    && *factor == 1
+                    && axis + 1 == positions.len()
+                    && self.by_fours
+                    && iterations(&self.nest.indices, &[*index]).is_multiple_of(4)
+                {
+                    // Reduced indices go by fours whatever the tile.
+                    along |= if self.place(*index) == 0 { u32::MAX } else { self.place(*index) };
+                }
+            }
+        }
+        self.all.push(Part { weight: LOAD * times, on, along });
+        on
+    }
+
+    /// Adds the parts of an expression, each done so many times; what it depends on.
+    fn add(&mut self, expr: &Expr, times: f64) -> u32 {
+        let inside = match &expr.kind {
+            ExprKind::Reduce { indices, .. } => times * iterations(&self.nest.indices, indices) as f64,
+            _ => times,
+        };
+        let mut on = 0;
+        each_child(expr, &mut |child| on |= self.add(child, inside));
+        let weight = match &expr.kind {
+            ExprKind::Load(Load { positions, .. }) => return self.access(positions, times, on),
+            ExprKind::Index(index) => {
+                on |= self.place(*index);
+                0.0
+            }
+            ExprKind::Stage(_) => {
+                on = u32::MAX;
+                0.0
+            }
+            ExprKind::Call(..) => CALL,
+            _ => 1.0,
+        };
+        self.all.push(Part { weight: weight * times, on, along: 0 });
+        on
+    }
+
+    /// Whether a part is an access of what lies four in a row, in a tile.
+    fn is_row(&self, part: &Part, tile: &[u32]) -> bool {
+        let in_tile = |(place, length): (usize, &u32)| part.along & bit(place) != 0 && length.is_multiple_of(4);
+        part.along == u32::MAX || part.along != 0 && tile.iter().enumerate().any(in_tile)
+    }
+
+    /// Whether there is an access that goes by fours.
+    pub(super) fn has_rows(&self, spread: &Spread) -> bool {
+        let tile = if let Spread::Tiled(tile) = spread { &tile[..] } else { &[] };
+        self.all.iter().any(|part| self.is_row(part, tile))
+    }
+
+    /// What the points of a tile cost.
+    fn of_tile(&self, tile: &[u32]) -> f64 {
+        let mut sum = 0.0;
+        for part in &self.all {
+            let mut cost = part.weight;
+            for (place, length) in tile.iter().enumerate() {
+                if part.on & bit(place) != 0 {
+                    cost *= f64::from(*length);
+                }
+            }
+            sum += if self.is_row(part, tile) { cost / 4.0 } else { cost };
+        }
+        sum
+    }
+
+    /// What a spread costs.
+    pub(super) fn estimate(&self, spread: &Spread, is_cpu: bool) -> u64 {
+        let busy = if is_cpu { BUSY_CPU } else { BUSY };
+        let tile = if let Spread::Tiled(tile) = spread { &tile[..] } else { &[] };
+        let mut invocations = 1.0;
+        for (at, index) in self.nest.free.iter().enumerate() {
+            let length = tile.get(at).copied().unwrap_or(1);
+            invocations *= iterations(&self.nest.indices, &[*index]).div_ceil(u64::from(length)) as f64;
+        }
+        let cost = match spread {
+            // Nothing goes faster than with as many invocations as keep the device busy.
+            Spread::PerPoint => self.of_tile(tile) * f64::max(invocations, busy),
+            Spread::Tiled(_) => self.of_tile(tile) * f64::max(invocations, busy) / WORTH,
+            // Few points keep a device busy, so that it waits for barriers less than for accesses. Many do without.
+            Spread::PerWorkgroup => {
+                let many = if is_cpu { MANY_POINTS_ON_CPU } else { MANY_POINTS } as f64;
+                let waiting = if invocations > many { BARRIERS } else { 1.0 };
+                self.of_tile(tile) * invocations * (busy / many) * waiting
+            }
+        };
+        cost as u64
+    }
+
+    /// Adds the tiles that an invocation has registers for.
+    pub(super) fn tiles(&self, all: &mut Vec<Spread>) {
+        let Nest { indices, free, .. } = self.nest;
+        for (at, index) in free.iter().enumerate() {
+            for (other, across) in free.iter().enumerate() {
+                for [long, short] in TILES {
+                    let points = u64::from(long * short);
+                    let fits = |index: IndexId, length: u32| iterations(indices, &[index]) >= u64::from(length);
+                    let is_small = points * self.sums <= MOST_SUMS && points * self.all.len() as u64 <= MOST_PARTS;
+                    // A square once.
+                    let is_known = long == short && other < at;
+                    if (short > 1) != (other != at)
+                        || is_known
+                        || !is_small
+                        || !fits(*index, long)
+                        || !fits(*across, short)
+                    {
+                        continue;
+                    }
+                    let mut tile = vec![1; free.len()];
+                    tile[other] = short;
+                    tile[at] = long;
+                    all.push(Spread::Tiled(tile));
+                }
+            }
+        }
+    }
+}
+
+/// The bit of the free index at a place.
+fn bit(place: usize) -> u32 {
+    1 << place.min(31)
+}
+
+/// A tile that no extent is likely to be a multiple of.
+pub(super) fn forced(nest: &Nest) -> Vec<u32> {
+    let last = nest.free.len().saturating_sub(1);
+    (0..nest.free.len()).map(|at| if at == last { 4 } else { 2 }).collect()
+}
