@@ -8,6 +8,7 @@ use std::fmt;
 use wgslab::notation::ast::{Ast, Expr, ExprKind, Item};
 use wgslab::notation::parse;
 use wgslab::notation::program::{Origin, Program, ProgramNode, Ty};
+use wgslab::schedule::Candidate;
 use wgslab::{Code, Context, Device, Driver, Forced, MemoryMode, ProgramSpec, TensorNode};
 
 use super::grow::{Grown, grow};
@@ -100,14 +101,16 @@ struct OnGpu {
     is_plain: bool,
     is_apart: bool,
     schedule: Option<Forced>,
+    /// Whether each kernel has a schedule that is drawn from all that it has: fours or none, many lanes, direct bindings.
+    is_drawn: bool,
     /// How often it is drawn.
     weight: u64,
 }
 
 /// As a user would have it, always; of the others one, drawn.
-const WAYS: [OnGpu; 6] = {
+const WAYS: [OnGpu; 7] = {
     const fn way(name: &'static str, weight: u64) -> OnGpu {
-        OnGpu { name, is_plain: false, is_apart: false, schedule: None, weight }
+        OnGpu { name, is_plain: false, is_apart: false, schedule: None, is_drawn: false, weight }
     }
     [
         way("as it is", 0),
@@ -117,6 +120,7 @@ const WAYS: [OnGpu; 6] = {
         // Most kernels are so anyway.
         OnGpu { schedule: Some(Forced::PerPoint), ..way("forced per point", 1) },
         OnGpu { is_apart: true, ..way("many heaps", 2) },
+        OnGpu { is_drawn: true, ..way("schedules drawn", 4) },
     ]
 };
 
@@ -144,6 +148,8 @@ struct Way<'d, D: Driver> {
     /// Whether every node that is given has a slab of its own.
     is_apart: bool,
     schedule: Option<Forced>,
+    /// What schedules are drawn by, if they are.
+    draws: Option<u64>,
 }
 
 /// What a program leaves, and what it was compiled to.
@@ -165,7 +171,13 @@ async fn drive<D: Driver>(way: &Way<'_, D>, grown: &Grown, program: &Program) ->
     for together in loaded.chunks(if way.is_apart { 1 } else { loaded.len().max(1) }) {
         context = context.init_from_host_many(together).map_err(text)?;
     }
-    let code = device.compile(spec).await.map_err(text)?;
+    let mut code = device.compile(spec).await.map_err(text)?;
+    if let Some(seed) = way.draws {
+        let mut random = Random::new(seed);
+        let draw = |(_, candidates): (&str, &[Candidate])| random.below(candidates.len() as u64) as usize;
+        let chosen: Vec<usize> = code.candidates().map(draw).collect();
+        code = device.reschedule(&code, &chosen).await.map_err(text)?;
+    }
     let routine = context.link(&code).await.map_err(text)?;
     let values: Vec<(&str, i32)> = (grown.statics.iter())
         .filter(|(name, _)| program.statics.contains(name))
@@ -392,7 +404,7 @@ pub async fn check_seed<A: Driver, B: Driver>(
     count.programs += 1;
     count.statements += grown.taken;
     let check = Check { seed, grown, program, state };
-    let on_host = |is_plain| Way { device: &devices.host, is_plain, is_apart: false, schedule: None };
+    let on_host = |is_plain| Way { device: &devices.host, is_plain, is_apart: false, schedule: None, draws: None };
     check.one_way("host", &on_host(false), count).await?;
     // What is compared is counted once.
     let mut none = Count::default();
@@ -400,13 +412,13 @@ pub async fn check_seed<A: Driver, B: Driver>(
     // The first one stays until the other is done: kernels that are the same in both are compiled once.
     let mut codes = Vec::new();
     for at in [0, drawn(seed)] {
-        let OnGpu { name, is_plain, is_apart, schedule, .. } = WAYS[at];
+        let OnGpu { name, is_plain, is_apart, schedule, is_drawn, .. } = WAYS[at];
         let is_small = |node: &ProgramNode| {
             let len: u64 = node.shape.iter().map(|extent| u64::from(*extent)).product();
             len * node.dtype.size_bytes() <= APART_BYTES[0]
         };
         let device = if is_apart && check.program.nodes.iter().all(is_small) { &devices.apart } else { &devices.gpu };
-        let way = Way { device, is_plain, is_apart, schedule };
+        let way = Way { device, is_plain, is_apart, schedule, draws: is_drawn.then_some(seed) };
         let code = check.one_way(&format!("gpu, {name}"), &way, &mut none).await?;
         let text = code.explain();
         let ran = &mut count.ways[at];
