@@ -3,7 +3,8 @@
 //! The rule, in units of `cost`: computing an element anew is taken for cheap up to [`CHEAP`], however often it is done, and up
 //! to [`BROADCAST`] in a nest without a reduction, which waits for memory; up to [`MODERATE`] where a reader needs no more
 //! elements than there are, so that it is done once for each reader; and at any price where there is one such reader. What is
-//! computed less than [`SMALL_WORK`] altogether is less than a kernel costs.
+//! computed less than [`SMALL_WORK`] altogether is less than a kernel costs. What ends a reduction costs nothing where it ends,
+//! and is not computed again in another reduction.
 
 use crate::dtype::DType;
 use crate::loops::ir::{BufferIndex, BufferKind, Loops, Nest, Stage, Store};
@@ -121,18 +122,21 @@ fn try_inline(loops: &mut Loops, at: usize, always: bool) -> Result<Option<Buffe
     let (price, _) = cost(maker.value, &maker.nest.indices, ACCESS);
     let mut changed: Vec<(usize, Nest, bool)> = Vec::new();
     let mut why = "";
+    let ends_reduction = ends_reduction(loops, at, &maker);
     let mut may_move = true;
     for (reader, nest) in loops.nests.iter().enumerate().skip(at + 1) {
         if nest.reads(target) {
             let times = evaluations(nest, target);
             let is_once = times <= elements;
             let folds = nest.has_fold();
-            let is_worth = always
-                || price <= CHEAP
+            let is_cheap = price <= CHEAP
                 || !folds && price <= BROADCAST
                 || is_once && (price <= MODERATE || readers == 1)
                 || program::times(times, price) <= SMALL_WORK;
-            if !is_worth {
+            let is_worth = always || is_cheap && !(folds && ends_reduction);
+            if !is_worth && is_cheap {
+                why = "it is the end of a reduction";
+            } else if !is_worth {
                 why = "computing it costs more than reading it";
             } else if !may_move {
                 why = "what it is made of is written before it is read";
@@ -152,6 +156,19 @@ fn try_inline(loops: &mut Loops, at: usize, always: bool) -> Result<Option<Buffe
         }
     }
     if is_gone { Ok(Some(target)) } else { Err((Some(target), why)) }
+}
+
+/// Whether a maker is all that reads a reduction, at its points: it becomes the reduction's last stage, and then what comes
+/// after it reads one element instead of two or more.
+fn ends_reduction(loops: &Loops, at: usize, maker: &Maker<'_>) -> bool {
+    let is_made_here = |made: &Store| {
+        let is_read = |load: &Load| load.node == made.target && load.positions == maker.store.positions;
+        let readers = loops.nests.iter().filter(|nest| nest.reads(made.target)).count();
+        loops.buffers[made.target].kind == BufferKind::Temporary
+            && readers == 1
+            && maker.nest.loads(&mut |load| is_read(load))
+    };
+    loops.nests[..at].iter().any(|nest| nest.has_fold() && nest.stores().any(is_made_here))
 }
 
 /// The reader with the value in place of each load.

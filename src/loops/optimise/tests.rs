@@ -135,3 +135,12 @@ fn what_is_dear_is_not_computed_again_in_a_reduction() {
     let text = text.replace("gelu", "relu");
     assert_eq!(floats(&text, &given, &["y"]).matches(" for ").count(), 1);
 }
+
+#[test]
+fn what_ends_a_reduction_is_done_there_and_not_in_the_next_one() {
+    let text = "s[n, j] +=! g[n, k] * w[j, k]\nd[n, j] = h[n, j] > 0 ? s[n, j] : 0\ny[i, j] +=! x[n, i] * d[n, j]";
+    let given: [(&str, &[u32]); 4] = [("g", &[32, 8]), ("w", &[16, 8]), ("h", &[32, 16]), ("x", &[32, 4])];
+    let nests = floats(text, &given, &["y"]);
+    assert_eq!(nests.matches(" for ").count(), 2, "{nests}");
+    assert!(nests.contains("  d[n, j] = %1\n") && nests.contains("x[n, i] * d[n, j]"), "{nests}");
+}
