@@ -182,6 +182,30 @@ def size():
          {"y": ("i32", picked % 251), "last": ("i32", (count - 1) % 251)})
 
 
+def long_reductions():
+    i = np.arange(200000)
+    x = (i == 199990) + (i == 5) * 0.5 - (i == 150001)
+    case("long_reductions", """
+        x: f32[200000]
+        x[i] = f32(i == 199990) + f32(i == 5) * 0.5 - f32(i == 150001) where i in 0:200000
+        m = argmax[i](x[i])
+        l = argmin[i](x[i])
+        none = argmax[i](x[i] * nan)
+        h = max[i](x[i])
+        s = sum[i](x[i])
+        c = sum[i](i32(x[i] * 2.0))
+        q[k] = argmax[i](x[i] * f32(k)) where k in 0:3
+        b = sum[i](x[i] * sum[j](f32(j))) where j in 0:3
+        n[k] = sum[i](sum[j](i32(i == j) * (k + 1))) where k in 0:20, i in 0:400, j in 0:300
+        t[k] +=! i32(x[i] * x[i]) * k where k in 0:20
+        """, {},
+        {"m": ("i32", x.argmax()), "l": ("i32", x.argmin()), "none": ("i32", 0), "h": ("f32", x.max()),
+         "s": ("f32", x.sum()), "c": ("i32", np.trunc(x * 2).sum()),
+         "q": ("i32", [(x * k).argmax() for k in range(3)]), "b": ("f32", x.sum() * 3),
+         "n": ("i32", 300 * np.arange(1, 21)), "t": ("i32", np.trunc(x * x).sum() * np.arange(20))},
+        source="arithmetic; more turns than the 65,535 after which llvmpipe leaves the loops of a kernel")
+
+
 def chain(values, steps):
     """x * 3 + x[0], so many times, in 32 bits."""
     values = [int(value) for value in values]
@@ -192,6 +216,7 @@ def chain(values, steps):
 
 def write():
     size()
+    long_reductions()
     reading_what_is_written()
     reductions()
     constants()

@@ -4,6 +4,8 @@
     /tmp/reference/bin/python scripts/reference/generate.py
 """
 
+import sys
+
 import convolution
 import corners
 import edges
@@ -17,10 +19,10 @@ from case_file import FOLDER, written
 def main():
     for part in (linear, layers, convolution, science, edges, corners, errors):
         part.write()
-    for file in FOLDER.glob("program_*.json"):
-        if file.stem not in written:
-            file.unlink()
     print(f"{len(written)} case files in {FOLDER}")
+    others = sorted(file.name for file in FOLDER.glob("program_*.json") if file.stem not in written)
+    if others:
+        sys.exit(f"not written from here: {', '.join(others)}; delete them, or add them to a part")
 
 
 if __name__ == "__main__":
