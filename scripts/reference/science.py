@@ -45,6 +45,18 @@ where j in 0:2, i in 0:24
         u[i] = uniform(u32(@seed), u32(i)) where i in 0:24
         n[i] = normal(u32(@seed), u32(i)) where i in 0:24
         """, {}, {"u": ("f32", uniform(5, counter)), "n": ("f32", normal, 1e-4, 2e-5)}, {"seed": 5}, source=SALMON)
+    # Nothing but statics goes into the words: a compiler that follows them along every path has no end.
+    word = int(threefry(7, 7, 7, 7))
+    normal = np.sqrt(-2 * np.log1p(-uniform(word, word))) * np.cos(2 * np.pi * uniform(word, word, 1))
+    v = Values(14)
+    x, ids = v.normal(5), v.integers(0, 4, 9)
+    case("random_numbers_of_statics", """
+        w = threefry2x32(u32(@a), u32(@b), u32(@a), u32(@b))
+        y[i] = x[i] * normal(w, w) + sin(uniform(u32(@a), u32(@b)) * 9)
+        h[i32(threefry2x32(u32(@a), u32(@b), u32(@a), u32(@b)) % 3) + ids[t]] += 1
+        """, {"x": ("f32", x), "ids": ("i32", ids), "h": ("i32", np.zeros(7))},
+        {"w": ("u32", word), "y": ("f32", wide(x) * normal + np.sin(9 * uniform(7, 7)), 1e-4, 2e-5),
+         "h": ("i32", np.bincount(ids + word % 3, minlength=7))}, {"a": 7, "b": 7}, source=SALMON)
     counter = np.arange(4096)
     radius = uniform(11, 2 * counter) ** 2 + uniform(11, 2 * counter + 1) ** 2
     # No point is so near to the circle that rounding could decide.

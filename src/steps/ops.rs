@@ -54,8 +54,9 @@ ops! {
     Line "@",
     Head "@ {",
 
-    /// Static of that number.
-    Static "static_s#()",
+    /// Static of that number, with what is always 0: Mesa (llvmpipe) follows a condition that depends on uniforms alone
+    /// along every path that there is to them, of which a random number has more than it ever ends with.
+    Static "static_s#() + i32(group.x >> 31u)",
     /// The element of the tensor of that number at an offset.
     Load "load_t#($0)",
     /// Four elements in a row, from an offset that is a multiple of 4; one of four values; four values. In kernels only.
