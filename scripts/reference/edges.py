@@ -181,6 +181,25 @@ def floats():
              "f": ("f32", [[0, 0, 0], [0, 0, 0], [-2, 0, -1], [0, 0, 0], [-3, -3, 0]]),
              "g": ("f32", [[-1, 2, -1], [-1, -1, -1], [-1, -1, -1], [1, 2, 2], [-1, -1, -1]]),
              "h": ("f32", [[0, 3, 0], [0, 0, 0], [0, 0, 0], [1, 5, 5], [0, 0, 0]])})
+    # A NaN and nothing, or nothing but NaN, is NaN; long enough that lanes, workgroups and parts begin somewhere.
+    stay = ("f32", [NAN, NAN, NAN, 3])
+    by_hand("extremes_onto_nan", """
+            a[i] min= x[i] * f32(j) where j in 0:0
+            b[i] max= x[i] * f32(j) where j in 0:0
+            c[i] min= x[i] + f32(j) where j in 0:7
+            d[i] max= x[i] - f32(j) where j in 0:7
+            e[i] min= e[3 - i] * f32(j) where j in 0:0
+            f[i] max= f[0] + x[i] - f32(j) where j in 0:7
+            g[i] min= x[i] + f32(j) where j in 0:70000
+            h[i] max= x[i] - f32(j) where j in 0:70000
+            k[i] max= x[i] * f32(j) where j in 0:0
+            l[i] min= x[0] + f32(i * j) where j in 0:300
+            m[i] += x[i] + f32(j) where j in 0:0
+            """, {"x": ("f32", [NAN, -INF, 1, NAN]), **{name: stay for name in "abcdefghklm"},
+                  "k": ("bf16", stay[1]), "l": ("f16", stay[1])},
+            {"a": stay, "b": stay, "c": ("f32", [NAN, -INF, 1, 3]), "d": ("f32", [NAN, -INF, 1, 3]), "e": stay,
+             "f": stay, "g": ("f32", [NAN, -INF, 1, 3]), "h": ("f32", [NAN, -INF, 1, 3]), "k": ("bf16", stay[1]),
+             "l": ("f16", stay[1]), "m": stay})
     by_hand("comparisons_with_nan", """
             a[i] = x[i] < y[i]
             b[i] = !(x[i] < y[i])

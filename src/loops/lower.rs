@@ -106,7 +106,7 @@ impl Lowering {
         let Statement { target, positions, write, value, indices, free, reduced, .. } = statement;
         let place = Place { target: *target, positions: positions.clone() };
         let dtype = self.loops.buffers[*target].dtype;
-        let mut first = match write {
+        let first = match write {
             Write::Set => None,
             Write::Fresh(op) => Some((*op, Expr::constant(neutral(dtype, *op)))),
             Write::Onto(op) => Some((*op, load(*target, positions.clone(), value.ty))),
@@ -119,16 +119,11 @@ impl Lowering {
                 shape.push(range.count() as u32);
                 beside.push(Position::Affine(Affine::index(*index, -range.lo)));
             }
-            let wide = value.ty.dtype();
-            let aside = self.temporary(format!("{name} aside"), wide, shape);
-            let mut then = None;
-            if let Write::Onto(op) = write {
-                then = first.replace((*op, Expr::constant(neutral(wide, *op))));
-            }
+            let aside = self.temporary(format!("{name} aside"), value.ty.dtype(), shape);
             let made = load(aside, beside.clone(), value.ty);
             let computed = stage(Place { target: aside, positions: beside }, first, reduced, value.clone());
             self.nest(name.clone(), indices.clone(), free.clone(), computed);
-            self.nest(format!("{name} in place"), indices.clone(), free.clone(), stage(place, then, &[], made));
+            self.nest(format!("{name} in place"), indices.clone(), free.clone(), stage(place, None, &[], made));
         } else {
             self.nest(name, indices.clone(), free.clone(), stage(place, first, reduced, value.clone()));
         }

@@ -67,13 +67,14 @@ fn a_view_that_does_not_start_at_a_multiple_of_four_is_read_right() {
 }
 
 /// Programs whose kernels are of all kinds. The values of `x` are stored, so that `y` has something to read.
-const KINDS: [&str; 5] = [
+const KINDS: [&str; 6] = [
     "x[i, k] = f32((i * 7 + k * 3) % 11) where i in 0:37, k in 0:24\nb[k, j] = f32((k * 5 + j) % 13) where k in 0:24, j in 0:52\n\
      c[i, j] +=! x[i, k] * b[k, j]\ny[i, j] = i32(c[i, j])",
     "x[i, j] = (i * 31 + j * 7) % 101 where i in 0:40, j in 0:600\nm[i] max=! x[i, j]\ny[i, j] = x[i, j] - m[i]",
     "x[i] = i % 1009 - 500 where i in 0:70001\ny +=! x[i]",
     "x[i] = i % 17 where i in 0:5003\ny[j] = 0 where j in 0:17\ny[x[i]] += 1",
     "x: u8[33, 64]\nx[i, j] = u8(i * 3 + j) where i in 0:33, j in 0:64\ny[j, i] = i32(x[i, j]) + i32(u8(i))",
+    "x[i] = i == 2 ? 7.0 : nan where i in 0:3\nm[i] = x[i]\nm[i] min= x[0] + f32(j) where j in 0:600\ny[i] = isnan(m[i]) ? 1 : i32(m[i])",
 ];
 
 #[test]

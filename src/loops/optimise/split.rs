@@ -44,7 +44,7 @@ fn take(expr: &mut Expr, indices: &[LoopIndex], first: usize, made: &mut Vec<Sta
     };
     let mut stage = |value: Expr, op| {
         let (ty, over) = (value.ty, over.clone());
-        made.push(Stage { value, fold: Some(Fold { op, start: start(ty, op), over }), store: None });
+        made.push(Stage { value, fold: Some(Fold { op, start: neutral_start(ty, op), over }), store: None });
         Expr::new(ExprKind::Stage(first + made.len() - 1), ty)
     };
     let number = |number| Expr::constant(Value::I32(number));
@@ -71,7 +71,7 @@ fn take(expr: &mut Expr, indices: &[LoopIndex], first: usize, made: &mut Vec<Sta
     *expr = stage(body.clone(), op);
 }
 
-fn start(ty: Ty, op: Accumulate) -> Expr {
+fn neutral_start(ty: Ty, op: Accumulate) -> Expr {
     Expr::constant(neutral(ty.dtype(), op))
 }
 
@@ -104,7 +104,7 @@ pub fn split(loops: &mut Loops, busy: u64, in_rows: bool) {
 /// A nest that accumulates parts of a stage, which accumulates those from then on.
 fn parts_of(loops: &mut Loops, at: usize, stage: usize, (busy, in_rows): (u64, bool)) -> Option<Nest> {
     let nest = &loops.nests[at];
-    let Stage { value, fold: Some(Fold { op, over, .. }), .. } = &nest.stages[stage] else { return None };
+    let Stage { value, fold: Some(Fold { op, over, start }), .. } = &nest.stages[stage] else { return None };
     let (all, own) = (points(&nest.indices, &nest.free), points(&nest.indices, over));
     let is_worth = all <= FEW_POINTS && times(all, own) >= LEAST_WORK;
     if !(is_worth || own > MOST_ITERATIONS) || value.ty == Ty::Bool || uses_stages(value) || all > u64::from(u32::MAX) {
@@ -131,6 +131,11 @@ fn parts_of(loops: &mut Loops, at: usize, stage: usize, (busy, in_rows): (u64, b
     let (parts, turns) = ((extent / turns) as i64, turns as i64);
     let (along_by, part_by) = if in_rows { (1, turns) } else { (parts, 1) };
     let (op, over, ty) = (*op, over.clone(), value.ty);
+    let start = match op {
+        // The extreme of a NaN and of nothing is NaN: no number is neutral, but each part may begin with the start.
+        Accumulate::Max | Accumulate::Min if !uses_stages(start) => start.clone(),
+        _ => neutral_start(ty, op),
+    };
     let (mut of_part, mut rest) = (value.clone(), value.clone());
     // The number of the point, the last index the fastest.
     let mut number = Affine::default();
@@ -170,7 +175,7 @@ fn parts_of(loops: &mut Loops, at: usize, stage: usize, (busy, in_rows): (u64, b
     let load = Load { node: target, positions: positions.clone(), pad: None };
     partial.stages.push(Stage {
         value: of_part,
-        fold: Some(Fold { op, start: start(ty, op), over: over.clone() }),
+        fold: Some(Fold { op, start, over: over.clone() }),
         store: Some(Store { target, positions, atomic: None }),
     });
     loops.buffers.push(Buffer {

@@ -9,6 +9,7 @@ mod print;
 mod tests;
 
 use crate::loops::ir::{BufferIndex, Fold, Loops, Nest};
+use crate::notation::ast::Accumulate;
 use crate::notation::program::{Expr, IndexId, StaticIndex};
 use crate::schedule::{Schedule, Spread, iterations};
 use crate::steps::Lowering;
@@ -235,8 +236,13 @@ impl Emitter<'_> {
     /// Accumulates with all lanes, in a tree; every lane gets the result.
     fn shared(&mut self, fold: &Fold, value: &Expr, stage: u64) -> Reg {
         let combine = accumulation(fold.op, value.ty);
-        let start_of_all = self.lowering.constant(neutral(value.ty, fold.op));
-        let sum = self.lowering.block.apart(Op::Var, 0, &[start_of_all]);
+        let start = self.lowering.expr(&fold.start);
+        let start_of_lane = match fold.op {
+            Accumulate::Add | Accumulate::Mul => self.lowering.constant(neutral(value.ty, fold.op)),
+            // The extreme of a NaN and of nothing is NaN: no number is neutral, but each lane may begin with the start.
+            Accumulate::Max | Accumulate::Min => start,
+        };
+        let sum = self.lowering.block.apart(Op::Var, 0, &[start_of_lane]);
         self.lowering.block.open();
         self.lowering.block.set_depth(sum, 1);
         let turn = self.text("turn", 0);
@@ -257,7 +263,6 @@ impl Emitter<'_> {
         self.close("if (lane < half)", 0, &[]);
         self.close("for (var half = #u; half > 0u; half >>= 1u)", self.lanes / 2, &[]);
         self.line("workgroupBarrier();", 0);
-        let start = self.lowering.expr(&fold.start);
         let all = self.text("lab_lanes#[0]", stage);
         self.lowering.block.value(combine, 0, &[start, all])
     }

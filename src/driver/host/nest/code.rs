@@ -213,24 +213,22 @@ impl<'a> Coder<'a> {
                     continue;
                 }
                 is_filled[arg as usize] = true;
-                let what = if arg == variable { What::Neutral } else { What::Fill };
-                let step = Step { op, number: neutral(op), args: [ZERO; 4] };
+                let neutral = neutral(op).filter(|_| arg == variable);
+                let what = if neutral.is_some() { What::Neutral } else { What::Fill };
+                let step = Step { op, number: neutral.unwrap_or(0), args: [ZERO; 4] };
                 self.push(what, &step, self.same[arg as usize]);
             }
         }
     }
 }
 
-/// What changes nothing in an accumulation.
-fn neutral(op: Op) -> u32 {
+/// What changes nothing in an accumulation. None where what it starts from may be accumulated often: the extreme of a NaN
+/// and of nothing is NaN, which no number changes nothing in.
+fn neutral(op: Op) -> Option<u32> {
     match op {
-        Op::Mul | Op::Both => 1,
-        Op::MulF => 1.0f32.to_bits(),
-        Op::MaxF => f32::NEG_INFINITY.to_bits(),
-        Op::MinF => f32::INFINITY.to_bits(),
-        Op::MaxI => i32::MIN as u32,
-        Op::MinI => i32::MAX as u32,
-        Op::MinU => u32::MAX,
-        _ => 0,
+        Op::Add | Op::AddF => Some(0),
+        Op::Mul => Some(1),
+        Op::MulF => Some(1.0f32.to_bits()),
+        _ => None,
     }
 }
