@@ -127,11 +127,6 @@ impl BindPlan {
         self.pattern.binding_of_pool.push(binding as u32);
     }
 
-    /// Whether two plans bind the same bytes alike.
-    pub fn is_same(&self, other: &Self) -> bool {
-        self.heaps == other.heaps && self.ranges == other.ranges && self.pattern.is_same(&other.pattern)
-    }
-
     /// Refuses more heaps than a kernel may bind.
     ///
     /// # Errors

@@ -1,19 +1,20 @@
 //! Random programs three ways: what they mean, and what two drivers do. What fails is cut down.
 //!
 //! Nearly all of the time goes to shader compilers, so each program goes to the GPU twice: as a user would have it, and in
-//! another way that its seed draws.
+//! another way that its seed draws. Or in the way that `WGSLAB_FUZZ_WAY` names, or in every one: see [`Ways`].
 
 use std::fmt;
 
-use wgslab::notation::ast::{Ast, Expr, ExprKind, Item};
-use wgslab::notation::parse;
 use wgslab::notation::program::{Origin, Program, ProgramNode, Ty};
 use wgslab::schedule::Candidate;
-use wgslab::{Code, Context, Device, Driver, Forced, MemoryMode, ProgramSpec, TensorNode};
+use wgslab::{Binding, Code, Context, Device, Driver, Forced, MemoryMode, ProgramSpec, TensorNode};
+
+mod smaller;
 
 use super::grow::{Grown, grow};
 use super::model::Random;
 use super::naive::{State, Val, decode, run, zeros};
+use smaller::smaller;
 
 /// How much was compared.
 #[derive(Clone, Debug, Default)]
@@ -44,16 +45,17 @@ const MANY: u64 = 500;
 impl Count {
     /// # Errors
     /// If too little was compared to prove anything, or some way was not gone.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self, ways: Ways) -> Result<(), String> {
         let is_enough = self.refused * 3 <= self.statements + self.refused && self.unknown * 3 <= self.elements;
-        let is_met = |(way, ran): (&OnGpu, &Ran)| match way.schedule {
+        let is_met = |(at, (way, ran)): (usize, (&OnGpu, &Ran))| match way.schedule {
+            _ if !ways.have(at) => true,
             None => ran.programs > 0,
             Some(Forced::PerPoint) => ran.kernels[0] > 0,
             Some(Forced::Tiled) => ran.kernels[1] > 0,
             Some(Forced::PerWorkgroup) => ran.kernels[2] > 0,
         };
         let all = [0, 1, 2].into_iter().all(|who| self.ways.iter().any(|ran| ran.kernels[who] > 0));
-        let are_met = all && WAYS.iter().zip(&self.ways).all(is_met);
+        let are_met = all && WAYS.iter().zip(&self.ways).enumerate().all(is_met);
         if is_enough && (are_met || self.programs < MANY) {
             Ok(())
         } else {
@@ -90,6 +92,41 @@ pub struct Devices<A: Driver, B: Driver> {
     pub gpu: Device<B>,
     /// A GPU whose slabs are small, and in heaps of their own.
     pub apart: Device<B>,
+    /// How programs go on it.
+    pub ways: Ways,
+}
+
+/// How programs go on the GPU, beside as a user would have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ways {
+    /// In one way, which the seed draws.
+    Drawn,
+    /// In the way of that number.
+    One(usize),
+    /// In every way.
+    Every,
+}
+
+impl Ways {
+    /// Those that the text names: `every`, or a name of the table of ways.
+    pub fn named(text: Option<&str>) -> Self {
+        let Some(text) = text.filter(|text| !text.is_empty()) else { return Self::Drawn };
+        if text == "every" {
+            return Self::Every;
+        }
+        let names: Vec<&str> = WAYS.iter().map(|way| way.name).collect();
+        let at = names.iter().position(|name| *name == text);
+        Self::One(at.unwrap_or_else(|| panic!("no way \"{text}\", but every, {}", names.join(", "))))
+    }
+
+    /// Whether programs go that way at some time.
+    fn have(self, at: usize) -> bool {
+        match self {
+            Self::Drawn => at == 0 || WAYS[at].weight > 0,
+            Self::One(one) => at == 0 || at == one,
+            Self::Every => true,
+        }
+    }
 }
 
 /// A slab of [`Devices::apart`], in which most tensors fit, and a heap, in which few do.
@@ -101,16 +138,26 @@ struct OnGpu {
     is_plain: bool,
     is_apart: bool,
     schedule: Option<Forced>,
-    /// Whether each kernel has a schedule that is drawn from all that it has: fours or none, many lanes, direct bindings.
-    is_drawn: bool,
+    /// The schedules of its kernels.
+    takes: Takes,
     /// How often it is drawn.
     weight: u64,
 }
 
+/// Which of all schedules that a kernel has it takes: fours or none, many lanes, direct bindings.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    First,
+    /// One that is drawn.
+    Drawn,
+    /// Each in turn, with both binding plans.
+    Each,
+}
+
 /// As a user would have it, always; of the others one, drawn.
-const WAYS: [OnGpu; 7] = {
+const WAYS: [OnGpu; 8] = {
     const fn way(name: &'static str, weight: u64) -> OnGpu {
-        OnGpu { name, is_plain: false, is_apart: false, schedule: None, is_drawn: false, weight }
+        OnGpu { name, is_plain: false, is_apart: false, schedule: None, takes: Takes::First, weight }
     }
     [
         way("as it is", 0),
@@ -120,7 +167,9 @@ const WAYS: [OnGpu; 7] = {
         // Most kernels are so anyway.
         OnGpu { schedule: Some(Forced::PerPoint), ..way("forced per point", 1) },
         OnGpu { is_apart: true, ..way("many heaps", 2) },
-        OnGpu { is_drawn: true, ..way("schedules drawn", 4) },
+        OnGpu { takes: Takes::Drawn, ..way("schedules drawn", 4) },
+        // Twenty times and more, so where that is asked for.
+        OnGpu { takes: Takes::Each, ..way("each schedule", 0) },
     ]
 };
 
@@ -148,15 +197,25 @@ struct Way<'d, D: Driver> {
     /// Whether every node that is given has a slab of its own.
     is_apart: bool,
     schedule: Option<Forced>,
-    /// What schedules are drawn by, if they are.
-    draws: Option<u64>,
+    binding: Option<Binding>,
+    takes: Take,
+}
+
+/// The schedules that the kernels of a program have.
+#[derive(Clone, Copy)]
+enum Take {
+    First,
+    /// Drawn by that number.
+    Drawn(u64),
+    /// That one of each, in turn.
+    Nth(usize),
 }
 
 /// What a program leaves, and what it was compiled to.
 async fn drive<D: Driver>(way: &Way<'_, D>, grown: &Grown, program: &Program) -> Result<(Contents, Code<D>), String> {
     let device = way.device;
     let mut spec = ProgramSpec::new("fuzz", grown.text.clone()).outputs(grown.outputs.clone());
-    (spec.is_plain, spec.schedule) = (way.is_plain, way.schedule);
+    (spec.is_plain, spec.schedule, spec.binding) = (way.is_plain, way.schedule, way.binding);
     let mut nodes = Vec::new();
     for node in &grown.given {
         let mode = if node.is_constant { MemoryMode::Constant } else { MemoryMode::OnDevice };
@@ -172,10 +231,14 @@ async fn drive<D: Driver>(way: &Way<'_, D>, grown: &Grown, program: &Program) ->
         context = context.init_from_host_many(together).map_err(text)?;
     }
     let mut code = device.compile(spec).await.map_err(text)?;
-    if let Some(seed) = way.draws {
-        let mut random = Random::new(seed);
-        let draw = |(_, candidates): (&str, &[Candidate])| random.below(candidates.len() as u64) as usize;
-        let chosen: Vec<usize> = code.candidates().map(draw).collect();
+    let mut random = Random::new(if let Take::Drawn(seed) = way.takes { seed } else { 0 });
+    let mut take = |(_, candidates): (&str, &[Candidate])| match way.takes {
+        Take::First => 0,
+        Take::Drawn(_) => random.below(candidates.len() as u64) as usize,
+        Take::Nth(at) => at % candidates.len(),
+    };
+    let chosen: Vec<usize> = code.candidates().map(&mut take).collect();
+    if chosen.iter().any(|at| *at > 0) {
         code = device.reschedule(&code, &chosen).await.map_err(text)?;
     }
     let routine = context.link(&code).await.map_err(text)?;
@@ -272,87 +335,6 @@ async fn fault<D: Driver>(way: &Way<'_, D>, grown: &Grown, count: &mut Count) ->
     }
 }
 
-/// Everything that is a step smaller.
-fn smaller(grown: &Grown) -> Vec<Grown> {
-    let Ok(ast) = parse(&grown.text) else { return Vec::new() };
-    let mut found = Vec::new();
-    let mut with = |ast: &Ast| {
-        let mut next = Grown { text: ast.to_string(), ..grown.clone() };
-        let created = |name: &String| {
-            let is_target = |item: &Item| matches!(item, Item::Statement(statement) if statement.target.text == *name);
-            ast.items.iter().any(is_target)
-        };
-        next.outputs.retain(created);
-        let Ok(program) = next.program() else { return };
-        let mut at = 0;
-        next.bytes.retain(|_| {
-            at += 1;
-            program.nodes.iter().any(|node| node.name == next.given[at - 1].name)
-        });
-        next.given.retain(|given| program.nodes.iter().any(|node| node.name == given.name));
-        if next.text.len() < grown.text.len() {
-            found.push(next);
-        }
-    };
-    for item in 0..ast.items.len() {
-        let mut less = ast.clone();
-        less.items.remove(item);
-        with(&less);
-    }
-    for item in 0..ast.items.len() {
-        let Item::Statement(statement) = &ast.items[item] else { continue };
-        for range in 0..statement.ranges.len() {
-            let mut less = ast.clone();
-            if let Item::Statement(statement) = &mut less.items[item] {
-                statement.ranges.remove(range);
-            }
-            with(&less);
-        }
-        let mut parts = 0;
-        visit(&mut statement.value.clone(), &mut |_| parts += 1);
-        for part in 0..parts {
-            for child in 0..4 {
-                let mut less = ast.clone();
-                let Item::Statement(statement) = &mut less.items[item] else { continue };
-                let (mut at, mut is_changed) = (0, false);
-                visit(&mut statement.value, &mut |expr| {
-                    if at == part
-                        && let Some(less) = children(expr).into_iter().nth(child)
-                    {
-                        *expr = less.clone();
-                        is_changed = true;
-                    }
-                    at += 1;
-                });
-                if is_changed {
-                    with(&less);
-                }
-            }
-        }
-    }
-    found
-}
-
-fn children(expr: &mut Expr) -> Vec<&mut Expr> {
-    match &mut expr.kind {
-        ExprKind::Access { positions, .. } => positions.iter_mut().collect(),
-        ExprKind::Unary(_, a) | ExprKind::Cast(_, a) | ExprKind::Bitcast(_, a) => vec![a],
-        ExprKind::Binary(_, a, b) => vec![a, b],
-        ExprKind::Conditional(a, b, c) => vec![a, b, c],
-        ExprKind::Call(_, arguments) => arguments.iter_mut().collect(),
-        ExprKind::Reduce { body, .. } => vec![body],
-        ExprKind::Pad { access, value } => vec![access, value],
-        _ => Vec::new(),
-    }
-}
-
-fn visit(expr: &mut Expr, body: &mut dyn FnMut(&mut Expr)) {
-    body(expr);
-    for child in children(expr) {
-        visit(child, body);
-    }
-}
-
 /// Cuts a program down as long as the driver still does it wrong.
 async fn shrunk<D: Driver>(way: &Way<'_, D>, mut grown: Grown, mut message: String) -> (Grown, String) {
     let mut tries = 0;
@@ -404,31 +386,67 @@ pub async fn check_seed<A: Driver, B: Driver>(
     count.programs += 1;
     count.statements += grown.taken;
     let check = Check { seed, grown, program, state };
-    let on_host = |is_plain| Way { device: &devices.host, is_plain, is_apart: false, schedule: None, draws: None };
+    let on_host = |is_plain| Way {
+        device: &devices.host,
+        is_plain,
+        is_apart: false,
+        schedule: None,
+        binding: None,
+        takes: Take::First,
+    };
     check.one_way("host", &on_host(false), count).await?;
     // What is compared is counted once.
     let mut none = Count::default();
     check.one_way("host, plain", &on_host(true), &mut none).await?;
-    // The first one stays until the other is done: kernels that are the same in both are compiled once.
+    // The first one stays until the others are done: kernels that are the same in both are compiled once.
     let mut codes = Vec::new();
-    for at in [0, drawn(seed)] {
-        let OnGpu { name, is_plain, is_apart, schedule, is_drawn, .. } = WAYS[at];
+    let others = match devices.ways {
+        Ways::Drawn => drawn(seed)..drawn(seed) + 1,
+        Ways::One(one) => one..one + 1,
+        Ways::Every => 1..WAYS.len(),
+    };
+    for at in [0].into_iter().chain(others) {
+        let OnGpu { name, is_plain, is_apart, schedule, takes, .. } = WAYS[at];
         let is_small = |node: &ProgramNode| {
             let len: u64 = node.shape.iter().map(|extent| u64::from(*extent)).product();
             len * node.dtype.size_bytes() <= APART_BYTES[0]
         };
         let device = if is_apart && check.program.nodes.iter().all(is_small) { &devices.apart } else { &devices.gpu };
-        let way = Way { device, is_plain, is_apart, schedule, draws: is_drawn.then_some(seed) };
-        let code = check.one_way(&format!("gpu, {name}"), &way, &mut none).await?;
-        let text = code.explain();
-        let ran = &mut count.ways[at];
-        ran.programs += 1;
-        for (kernels, who) in
-            ran.kernels.iter_mut().zip([", an invocation each", ", an invocation for", ", a workgroup"])
-        {
-            *kernels += text.matches(who).count() as u64;
+        count.ways[at].programs += 1;
+        for binding in [None, Some(Binding::Pooled), Some(Binding::Direct)] {
+            if (takes == Takes::Each) != binding.is_some() {
+                continue;
+            }
+            let (mut turn, mut turns) = (0, 1);
+            while turn < turns {
+                let take = match takes {
+                    Takes::First => Take::First,
+                    Takes::Drawn => Take::Drawn(seed),
+                    Takes::Each => Take::Nth(turn),
+                };
+                let way = Way { device, is_plain, is_apart, schedule, binding, takes: take };
+                let name = match binding {
+                    None => format!("gpu, {name}"),
+                    Some(binding) => format!("gpu, {name}, {binding:?} {turn}"),
+                };
+                let code = check.one_way(&name, &way, &mut none).await?;
+                let text = code.explain();
+                for (kernels, who) in count.ways[at].kernels.iter_mut().zip([
+                    ", an invocation each",
+                    ", an invocation for",
+                    ", a workgroup",
+                ]) {
+                    *kernels += text.matches(who).count() as u64;
+                }
+                if takes == Takes::Each {
+                    turns = code.candidates().map(|(_, candidates)| candidates.len()).max().unwrap_or(1);
+                }
+                if turn == 0 {
+                    codes.push(code);
+                }
+                turn += 1;
+            }
         }
-        codes.push(code);
     }
     Ok(())
 }

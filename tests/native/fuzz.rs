@@ -2,14 +2,15 @@
 //!
 //! `WGSLAB_PROGRAM_FUZZ=20000 cargo test --release --test native fuzz::random -- --nocapture` runs more than the few hundred
 //! of every test run; `WGSLAB_SEED=n` begins elsewhere, so that processes share a range; `WGSLAB_SHOW_REFUSED=1` prints the
-//! statements that the checker refuses. A program that fails is cut down to what it takes. `GALLIVM_PERF=nopt` keeps llvmpipe
+//! statements that the checker refuses; `WGSLAB_FUZZ_WAY=every` sends each program on the GPU in every way, `"each schedule"` in each
+//! schedule of its kernels with both binding plans, and other names of the table in `tests/common/fuzz.rs` in one way. A program that fails is cut down to what it takes. `GALLIVM_PERF=nopt` keeps llvmpipe
 //! from optimising, which is three times as fast.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::time::Instant;
 
-use crate::common::fuzz::{APART_BYTES, Count, Devices, check_seed};
+use crate::common::fuzz::{APART_BYTES, Count, Devices, Ways, check_seed};
 use crate::common::grow::grow;
 use crate::{open, open_with};
 use wgslab::notation::ast::{Accumulate, Function};
@@ -24,7 +25,7 @@ fn number(variable: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|error| panic!("{variable}={text}: {error}")))
 }
 
-fn open_all() -> Devices<host::Host, gpu::Gpu> {
+fn open_all(ways: Ways) -> Devices<host::Host, gpu::Gpu> {
     let apart = gpu::OpenOptions {
         limits: gpu::LimitsChoice::Default,
         segment_cap_bytes: Some(APART_BYTES[0]),
@@ -32,18 +33,19 @@ fn open_all() -> Devices<host::Host, gpu::Gpu> {
         ..gpu::OpenOptions::default()
     };
     let host = host::open(host::OpenOptions::default()).unwrap();
-    Devices { host, gpu: open(), apart: open_with(apart) }
+    Devices { host, gpu: open(), apart: open_with(apart), ways }
 }
 
 #[test]
 fn random_programs_mean_the_same_on_both_drivers() {
     let programs = number("WGSLAB_PROGRAM_FUZZ").unwrap_or(200);
     let first = number("WGSLAB_SEED").unwrap_or(0);
+    let ways = Ways::named(std::env::var("WGSLAB_FUZZ_WAY").ok().as_deref());
     let (start, mut count, mut failures) = (Instant::now(), Count::default(), Vec::new());
     // Past the test harness, which keeps what a passing test prints.
     let say = |text: String| drop(writeln!(std::io::stderr(), "fuzz: {text}"));
     for batch in (first..first + programs).step_by(BATCH as usize) {
-        let devices = open_all();
+        let devices = open_all(ways);
         for seed in batch..(batch + BATCH).min(first + programs) {
             if failures.len() >= 10 {
                 break;
@@ -60,7 +62,7 @@ fn random_programs_mean_the_same_on_both_drivers() {
     say(count.table());
     say(format!("{count}; {} failures, {:.1} s", failures.len(), start.elapsed().as_secs_f32()));
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
-    count.check().unwrap();
+    count.check(ways).unwrap();
 }
 
 /// What the programs of some seeds are made of.

@@ -147,6 +147,36 @@ fn bindings_are_direct_where_that_is_legal_and_else_say_why_not() {
 }
 
 #[test]
+fn links_that_bind_the_same_ranges_share_a_bind_group_and_many_links_do_not_add_up() {
+    let device = open();
+    let (x, y) = (TensorNode::new("x", DType::F32, [300]), TensorNode::new("y", DType::F32, [300]));
+    let root = Context::root(&device).init_from_host(&x, &[3.0f32; 300]).unwrap();
+    let root = root.init_from_host(&y, &[0.0f32; 300]).unwrap();
+    let spec = ProgramSpec::new("p", "y[i] = x[i] * 2").node(&x).binding(Binding::Direct);
+    let code = pollster::block_on(device.compile(spec.clone().node(&y))).unwrap();
+    let first = pollster::block_on(root.link(&code)).unwrap();
+    let before = device.stats();
+    for _ in 0..100 {
+        let next = pollster::block_on(root.link(&code)).unwrap();
+        assert!(next.explain().contains("direct: "), "{}", next.explain());
+        next.run().unwrap();
+    }
+    let counts = device.stats().since(&before);
+    assert_eq!((counts.bind_groups_created, counts.pipelines_created), (0, 0), "{counts:?}");
+    // More than are kept, each where no other is.
+    let creates = pollster::block_on(device.compile(spec)).unwrap();
+    let routines: Vec<_> = (0..100).map(|_| pollster::block_on(root.link(&creates)).unwrap()).collect();
+    assert_eq!(device.stats().since(&before).bind_groups_created, 100);
+    for routine in routines.iter().chain([&first]) {
+        routine.run().unwrap();
+    }
+    let last = routines.last().unwrap();
+    let got = pollster::block_on(last.context().to_host::<f32>(creates.node("y").unwrap())).unwrap();
+    assert_eq!(got, [6.0; 300]);
+    assert_eq!(pollster::block_on(root.to_host::<f32>(&y)).unwrap(), [6.0; 300]);
+}
+
+#[test]
 fn direct_bindings_follow_slabs_that_move() {
     let device = open();
     let spec =

@@ -1,6 +1,6 @@
 //! Random programs in index notation, as `tests/native/fuzz.rs`: the browser's shader compiler is another.
 
-use crate::common::fuzz::{APART_BYTES, Count, Devices, check_seed};
+use crate::common::fuzz::{APART_BYTES, Count, Devices, Ways, check_seed};
 use crate::open;
 use wasm_bindgen_test::{console_log, wasm_bindgen_test};
 use wgslab::{gpu, host};
@@ -13,6 +13,7 @@ fn number(variable: &str, text: Option<&str>, otherwise: u64) -> u64 {
 async fn random_programs_mean_the_same_on_both_drivers() {
     let programs = number("WGSLAB_PROGRAM_FUZZ", option_env!("WGSLAB_PROGRAM_FUZZ"), 40);
     let first = number("WGSLAB_SEED", option_env!("WGSLAB_SEED"), 0);
+    let ways = Ways::named(option_env!("WGSLAB_FUZZ_WAY"));
     let apart = gpu::OpenOptions {
         limits: gpu::LimitsChoice::Default,
         segment_cap_bytes: Some(APART_BYTES[0]),
@@ -23,6 +24,7 @@ async fn random_programs_mean_the_same_on_both_drivers() {
         host: host::open(host::OpenOptions::default()).unwrap(),
         gpu: open(gpu::LimitsChoice::Default).await,
         apart: gpu::open(apart).await.unwrap(),
+        ways,
     };
     let (mut count, mut failures) = (Count::default(), Vec::new());
     for seed in first..first + programs {
@@ -35,5 +37,5 @@ async fn random_programs_mean_the_same_on_both_drivers() {
     }
     console_log!("fuzz: {count}; {} failures\n{}", failures.len(), count.table());
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
-    count.check().unwrap();
+    count.check(ways).unwrap();
 }

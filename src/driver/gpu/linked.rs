@@ -179,19 +179,8 @@ impl GpuRunner {
 
     /// The bind group of a plan's heaps, or of its ranges of them.
     fn bind(&self, state: &mut State, plan: &BindPlan) -> Result<Arc<BindGroup>> {
-        let read_only = &plan.pattern.read_only;
-        if plan.pattern.is_direct {
-            let State { heaps, layouts, stats, .. } = state;
-            let mut buffers = Vec::with_capacity(plan.heaps.len());
-            for heap in &plan.heaps {
-                buffers.push(&heaps.get(HeapId(*heap))?.buffer);
-            }
-            stats.bind_groups_created += 1;
-            let layout = layouts.heaps(&self.dev.device, read_only);
-            return Ok(Arc::new(self.dev.device.bind("wgslab tensors", layout, &buffers, &plan.ranges)));
-        }
-        let key: Vec<_> = plan.heaps.iter().zip(read_only).map(|(&heap, &ro)| (HeapId(heap), ro)).collect();
-        state.heap_group(&self.dev.device, &key)
+        let key = plan.heaps.iter().zip(&plan.pattern.read_only).map(|(&heap, &ro)| (HeapId(heap), ro)).collect();
+        state.heap_group(&self.dev.device, (key, plan.ranges.clone()))
     }
 
     /// Records one run. The hot path: after the first run no allocation, no look-up by name, no new GPU object.
@@ -242,11 +231,7 @@ impl GpuRunner {
             }
             outcome => outcome?,
         };
-        let heaps = if placed.plan.pattern.is_direct && placed.plan.is_same(&resolved.placed.plan) {
-            resolved.heaps.clone()
-        } else {
-            self.bind(state, &placed.plan)?
-        };
+        let heaps = self.bind(state, &placed.plan)?;
         if !placed.plan.pattern.is_same(&resolved.placed.plan.pattern) {
             resolved.pipeline = self.variant(state, kernel, &placed.plan.pattern);
         }

@@ -2,7 +2,7 @@
 //!
 //! Parameter blocks of one batch are gathered here and written to the ring with one write at the flush; since the
 //! queue runs in order, each batch may start at the beginning again. Bind groups depend only on the set of heaps, so
-//! they are nearly static.
+//! they are nearly static; those of tensors that have bindings of their own are kept while somebody uses them.
 
 use std::sync::Arc;
 
@@ -86,37 +86,44 @@ impl ParamRing {
     }
 }
 
-/// The heaps of a bind group, in binding order, and whether each is read-only.
-type GroupKey = Vec<(HeapId, bool)>;
+/// What a bind group binds, in binding order: heaps, whether each is read-only, and ranges of them; none where they are whole.
+pub(super) type GroupKey = (Vec<(HeapId, bool)>, Vec<(u64, u64)>);
 
-/// Bind groups by the heaps that they bind. Looked up when a routine is linked or resolved, never when it is run.
+/// Bind groups from which on those that nobody uses go, before another one of ranges is made: links come and go, and their
+/// ranges with them.
+const MANY_GROUPS: usize = 64;
+
+/// Bind groups by what they bind. Looked up when a routine is linked or resolved, never when it is run.
 #[derive(Debug, Default)]
 pub(super) struct HeapGroups {
     groups: Vec<(GroupKey, Arc<BindGroup>)>,
 }
 
 impl HeapGroups {
-    pub(super) fn get(&self, key: &[(HeapId, bool)]) -> Option<Arc<BindGroup>> {
+    pub(super) fn get(&self, key: &GroupKey) -> Option<Arc<BindGroup>> {
         self.groups.iter().find(|(known, _)| known == key).map(|(_, group)| group.clone())
     }
 
-    /// Makes the bind group of those heaps, each whole.
+    /// Makes the bind group of those heaps.
     pub(super) fn make(
         &mut self,
         device: &Device,
         layouts: &mut Layouts,
-        key: &[(HeapId, bool)],
+        key: GroupKey,
         buffers: &[&Buffer],
     ) -> Arc<BindGroup> {
-        let read_only: Vec<bool> = key.iter().map(|(_, read_only)| *read_only).collect();
+        if !key.1.is_empty() && self.groups.len() >= MANY_GROUPS {
+            self.groups.retain(|((_, ranges), group)| ranges.is_empty() || Arc::strong_count(group) > 1);
+        }
+        let read_only: Vec<bool> = key.0.iter().map(|(_, read_only)| *read_only).collect();
         let layout = layouts.heaps(device, &read_only);
-        let group = Arc::new(device.bind("wgslab heaps", layout, buffers, &[]));
-        self.groups.push((key.to_vec(), group.clone()));
+        let group = Arc::new(device.bind("wgslab heaps", layout, buffers, &key.1));
+        self.groups.push((key, group.clone()));
         group
     }
 
     /// Drops every bind group that binds that heap.
     pub(super) fn forget(&mut self, heap: HeapId) {
-        self.groups.retain(|(key, _)| key.iter().all(|(id, _)| *id != heap));
+        self.groups.retain(|((heaps, _), _)| heaps.iter().all(|(id, _)| *id != heap));
     }
 }

@@ -13,7 +13,7 @@ use crate::driver::gpu::heap_gate::HeapGate;
 use crate::driver::gpu::heaps::{HeapId, Heaps, SlabRange};
 use crate::driver::gpu::hold::Holds;
 use crate::driver::gpu::open::GpuDev;
-use crate::driver::gpu::params::{HeapGroups, Layouts, ParamRing};
+use crate::driver::gpu::params::{GroupKey, HeapGroups, Layouts, ParamRing};
 use crate::driver::gpu::pipelines::PipelineCache;
 use crate::driver::gpu::platform::{self, BindGroup, Buffer, Device, InFlight, UploadStaging};
 use crate::driver::gpu::progress::Progress;
@@ -392,15 +392,17 @@ impl State {
         self.tasks.push(Task::Dispatch(dispatch));
     }
 
-    /// The bind group of those heaps.
-    pub(super) fn heap_group(&mut self, device: &Device, key: &[(HeapId, bool)]) -> Result<Arc<BindGroup>> {
-        if let Some(group) = self.heap_groups.get(key) {
+    /// The bind group of those heaps, or of those ranges of them.
+    pub(super) fn heap_group(&mut self, device: &Device, key: GroupKey) -> Result<Arc<BindGroup>> {
+        if let Some(group) = self.heap_groups.get(&key) {
             return Ok(group);
         }
-        let buffers: Result<Vec<_>> =
-            key.iter().map(|(heap, _)| self.heaps.get(*heap).map(|heap| &heap.buffer)).collect();
+        let mut buffers = Vec::with_capacity(key.0.len());
+        for (heap, _) in &key.0 {
+            buffers.push(&self.heaps.get(*heap)?.buffer);
+        }
         self.stats.bind_groups_created += 1;
-        Ok(self.heap_groups.make(device, &mut self.layouts, key, &buffers?))
+        Ok(self.heap_groups.make(device, &mut self.layouts, key, &buffers))
     }
 
     /// Records a built-in kernel over one or two heaps, the destination first. The ring must have room for a slot.
@@ -417,8 +419,8 @@ impl State {
         }
         let (pipeline, made) = self.builtins.pipeline(device, &mut self.layouts, builtin);
         self.stats.pipelines_created += u64::from(made);
-        let key: Vec<_> = heaps.iter().map(|&heap| (heap, false)).collect();
-        let group = self.heap_group(device, &key)?;
+        let key = heaps.iter().map(|&heap| (heap, false)).collect();
+        let group = self.heap_group(device, (key, Vec::new()))?;
         let params = self.params.group(device, &mut self.layouts, SLOT_BYTES);
         let params_offset = self.params.push(words, SLOT_BYTES);
         let dispatch = Dispatch { pipeline, heaps: group, params, params_offset, grid };
