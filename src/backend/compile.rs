@@ -233,6 +233,8 @@ impl<D: Driver> Code<D> {
                 text.push_str(&schedule::explain::nest(&of.loops, nest, &of.candidates, &of.chosen));
             }
         }
+        #[cfg(feature = "notation")]
+        text.push_str(self.inner.parts.tuning.notes());
         text
     }
 

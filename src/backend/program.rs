@@ -40,7 +40,7 @@ impl<D: Driver> Device<D> {
         if let Some(trial) = self.asked_trial(&parts.specs, spec) {
             return Ok(trial);
         }
-        self.take_tuned(&mut parts.specs, parts.tuning);
+        self.take_tuned(&mut parts.specs, &parts.tuning);
         Ok(parts)
     }
 }

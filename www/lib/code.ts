@@ -8,6 +8,7 @@ import { Lifetime } from "./lifetime.ts";
 import { TensorNode } from "./node.ts";
 import { OptimizeCtx } from "./optimize-ctx.ts";
 import { type RawCode, call } from "./skin.ts";
+import { notesOf } from "./tuned.ts";
 
 /** Compiled code. It knows no context, so it can be linked into many. */
 export class Code implements Disposable {
@@ -71,11 +72,12 @@ export class Code implements Disposable {
 
   /**
    * What compiling made, in words: where each tensor is (on the device, local to a run, or virtual) and why; then each kernel
-   * with its workgroups, how its points are spread, the bytes that it reads and writes, and its operations.
+   * with its workgroups, how its points are spread, the bytes that it reads and writes, its operations, and its schedule: how
+   * many there are, and whether it was estimated or measured; then, where it was to be tuned, which kernel was not measured, and why.
    */
   explain(): string {
     this.#life.check();
-    return call(() => this.#raw.explain());
+    return call(() => this.#raw.explain()) + notesOf(this.#raw);
   }
 
   /**

@@ -19,10 +19,23 @@ const WORTH = 0.97;
 
 type Compile = (sources: RawSource[]) => Promise<RawCode[]>;
 
-/** Devices that know what is kept. */
-const loaded = new WeakSet<RawDevice>();
+/** How long opening and using the store may take: browsers have let that wait for ever. */
+const STORE_MS = 2000;
+
+/** The lines that the page knows: those that were kept, when it first looked, and those that it learned since. */
+const known: string[] = [];
+let loading: Promise<unknown> | undefined;
+/** How many of them a device was told. */
+const told = new WeakMap<RawDevice, number>();
 /** Whoever measures; two at once would measure each other. */
 let turn: Promise<unknown> = Promise.resolve();
+/** What could not be measured of a code, and why, a line each. */
+const notes = new WeakMap<RawCode, string>();
+
+/** What could not be measured of a code, and why: for the end of what it explains. */
+export function notesOf(code: RawCode): string {
+  return notes.get(code) ?? "";
+}
 
 /** Whether one of the programs is to be tuned. */
 export function tunes(declared: readonly Declared[]): boolean {
@@ -36,18 +49,19 @@ export async function tuned(
   signal: AbortSignal | undefined,
   compile: Compile,
 ): Promise<RawCode[]> {
-  if (!loaded.has(raw)) {
-    const lines = await keptLines();
-    call(() => raw.rememberTuned(lines.join("\n")));
-    loaded.add(raw);
-  }
-  const mine = turn.then(() => measureAll(raw, declared, signal, compile));
+  loading ??= keptLines().then((lines) => known.unshift(...lines));
+  const mine = Promise.all([turn, loading]).then(() => measureAll(raw, declared, signal, compile));
   turn = mine.catch(() => undefined);
   // On abort it rejects at once, whoever has the turn.
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal?.reason);
     signal?.addEventListener("abort", abort);
-    mine.then(resolve, reject).finally(() => signal?.removeEventListener("abort", abort));
+    const done = (codes: RawCode[]): void => {
+      // Nobody waits for them any more.
+      if (signal?.aborted) codes.forEach((code) => code.free());
+      else resolve(codes);
+    };
+    mine.then(done, reject).finally(() => signal?.removeEventListener("abort", abort));
   });
 }
 
@@ -58,40 +72,51 @@ async function measureAll(
   compile: Compile,
 ): Promise<RawCode[]> {
   signal?.throwIfAborted();
+  // Another device of the page may have learned something.
+  call(() => raw.rememberTuned(known.slice(told.get(raw)).join("\n")));
+  told.set(raw, known.length);
   const sources = declared.map(({ raw }) => raw);
-  const codes = await compile(sources);
-  const learned: string[] = [];
+  let codes = await compile(sources);
+  const before = known.length;
+  const [why, measured]: [string[], Set<string>] = [[], new Set()];
   try {
     for (const [at, one] of declared.entries()) {
-      learned.push(...(await measureProgram(raw, one, codes[at] as RawCode, signal, compile)));
+      why.push(await measureProgram(raw, one, codes[at] as RawCode, measured, signal, compile));
     }
   } catch (error) {
     codes.forEach((code) => code.free());
     throw error;
+  } finally {
+    // Nobody waits for the disk.
+    if (known.length > before) void keep(known.slice(before));
   }
-  if (learned.length === 0) return codes;
-  // Nobody waits for the disk.
-  void keep(learned);
-  codes.forEach((code) => code.free());
-  return compile(sources);
+  if (known.length > before) {
+    codes.forEach((code) => code.free());
+    codes = await compile(sources);
+  }
+  codes.forEach((code, at) => notes.set(code, why[at] as string));
+  return codes;
 }
 
-/** The lines of what was learned of a program's kernels. */
+/** Measures a program's kernels, but those of the keys that the batch has measured; what could not be, and why. */
 async function measureProgram(
   raw: RawDevice,
   { raw: [name, text, spec, nodes], tuneBudgetMs }: Declared,
   code: RawCode,
+  measured: Set<string>,
   signal: AbortSignal | undefined,
   compile: Compile,
-): Promise<string[]> {
+): Promise<string> {
   const isFull = "tune" in spec && spec.tune === "full";
-  const end = performance.now() + (tuneBudgetMs ?? (isFull ? 20_000 : 1000));
-  const learned: string[] = [];
+  const budget = tuneBudgetMs ?? (isFull ? 20_000 : 1000);
+  const end = performance.now() + budget;
+  let why = "";
   for (const [trial, lines] of call(() => raw.untuned(code)).entries()) {
     const [key, ...schedules] = lines.split("\n");
-    if (!key) continue;
-    if (performance.now() >= end) break;
+    // Another program of the batch may have the same kernel.
+    if (!key || measured.has(key)) continue;
     try {
+      if (performance.now() >= end) throw new WgslabError("limit-exceeded", `the ${budget} ms for measuring were over`);
       const trials = schedules.map((_, schedule): RawSource => [name, text, { ...spec, trial, schedule }, nodes]);
       const medians = await measure(raw, await compile(trials), isFull ? 7 : 3, end, signal);
       const first = medians[0] as number;
@@ -100,13 +125,15 @@ async function measureProgram(
       const nanoseconds = [medians[best] as number, first].map((ms) => Math.round(ms * 1e6)).join(" ");
       const line = `${key} ${schedules.length} ${nanoseconds} ${schedules[best]}`;
       call(() => raw.rememberTuned(line));
-      learned.push(line);
+      known.push(line);
+      measured.add(key);
     } catch (error) {
       if (signal?.aborted || (error instanceof WgslabError && error.code === "device-lost")) throw error;
-      // Where there is no room to measure, the estimates have to do.
+      // The estimates have to do.
+      why += `\nkernel ${trial + 1} was not measured: ${error instanceof Error ? error.message : error}`;
     }
   }
-  return learned;
+  return why;
 }
 
 /** Middle times of codes that are one kernel each, in milliseconds; frees the codes. */
@@ -161,7 +188,7 @@ async function keep(lines: readonly string[]): Promise<void> {
 
 /** Uses the store. Whatever goes wrong (there is no IndexedDB, none for this page, no room), the page goes on without. */
 async function inStore<T>(mode: IDBTransactionMode, use: (store: IDBObjectStore) => Promise<T>): Promise<T | undefined> {
-  try {
+  const using = async (): Promise<T> => {
     const opening = indexedDB.open("wgslab", 1);
     opening.onupgradeneeded = () => opening.result.createObjectStore(STORE);
     const database = await done(opening);
@@ -170,9 +197,10 @@ async function inStore<T>(mode: IDBTransactionMode, use: (store: IDBObjectStore)
     } finally {
       database.close();
     }
-  } catch {
-    return undefined;
-  }
+  };
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<undefined>((resolve) => (timer = setTimeout(resolve, STORE_MS)));
+  return Promise.race([using().catch(() => undefined), late]).finally(() => clearTimeout(timer));
 }
 
 function done<T>(request: IDBRequest<T>): Promise<T> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::backend::compile::{Parts, compile_error};
-use crate::backend::tune::{Tuning, scratch, trial};
+use crate::backend::tune::{scratch, trial};
 use crate::context::Context;
 use crate::device::Device;
 use crate::device::tuned::Entry;
@@ -40,30 +40,44 @@ impl<D: Driver> Device<D> {
     }
 
     async fn tune(&self, parts: &mut Parts) -> Result<()> {
-        let Tuning { tune, budget_ms } = parts.tuning;
-        let (rounds, most_ms) = if tune == Tune::Full { (7, 20_000) } else { (3, 1000) };
+        let Parts { specs, tuning, .. } = parts;
+        let (rounds, most_ms) = if tuning.tune == Tune::Full { (7, 20_000) } else { (3, 1000) };
+        let budget_ms = tuning.budget_ms.unwrap_or(most_ms);
+        if !specs.iter().any(|kernel| self.untuned(kernel, tuning).is_some()) {
+            return Ok(());
+        }
         // Two that measure at once would measure each other.
         let _turn = self.tuning_turn().await;
-        let end = Instant::now() + Duration::from_millis(budget_ms.unwrap_or(most_ms).into());
-        let mut is_new = false;
-        for kernel in &mut parts.specs {
-            // Somebody may have measured it meanwhile.
-            self.take_tuned(std::slice::from_mut(kernel), parts.tuning);
-            let Some((key, count)) = self.untuned(kernel, parts.tuning) else { continue };
-            if Instant::now() >= end {
-                break;
+        let end = Instant::now() + Duration::from_millis(budget_ms.into());
+        // Somebody may have measured it meanwhile, also in another process.
+        self.load_tuned_again();
+        let mut unkept = None;
+        for (at, kernel) in specs.iter_mut().enumerate() {
+            if self.untuned(kernel, tuning).is_none() {
+                continue;
             }
-            match self.measure(kernel, count, rounds, end).await {
-                Err(error) if error.kind() == ErrorKind::DeviceLost => return Err(error),
-                // Where there is no room to measure, the estimates have to do.
-                Err(_) => continue,
-                Ok(entry) => self.learn_tuned(key, entry),
-            }
-            self.take_tuned(std::slice::from_mut(kernel), parts.tuning);
-            is_new = true;
+            self.take_tuned(std::slice::from_mut(kernel), tuning);
+            let Some((key, count)) = self.untuned(kernel, tuning) else { continue };
+            let why = if Instant::now() >= end {
+                format!("the {budget_ms} ms for measuring were over")
+            } else {
+                match self.measure(kernel, count, rounds, end).await {
+                    Err(error) if error.kind() == ErrorKind::DeviceLost => return Err(error),
+                    Err(error) => error.to_string(),
+                    Ok(entry) => {
+                        self.learn_tuned(key, entry);
+                        self.take_tuned(std::slice::from_mut(kernel), tuning);
+                        // At once: whoever waits may give up.
+                        unkept = self.save_tuned().err();
+                        continue;
+                    }
+                }
+            };
+            // The estimates have to do.
+            tuning.notes.push_str(&format!("\nkernel {} was not measured: {why}", at + 1));
         }
-        if is_new {
-            self.save_tuned();
+        if let Some(why) = unkept {
+            tuning.notes.push_str(&format!("\nwhat was measured is not kept: {why}"));
         }
         Ok(())
     }

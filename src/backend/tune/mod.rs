@@ -22,21 +22,37 @@ use crate::schedule::{Chosen, VERSION};
 use crate::wgsl::spec::KernelSpec;
 
 /// What a program asks for.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Tuning {
     tune: Tune,
     /// Bounds the measuring.
     #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "a page measures"))]
     budget_ms: Option<u32>,
+    /// What could not be measured or kept, and why, a line each. A page says so itself.
+    #[cfg(not(target_arch = "wasm32"))]
+    notes: String,
 }
 
 impl Tuning {
     pub(super) fn of(spec: &ProgramSpec) -> Self {
-        Self { tune: spec.tune, budget_ms: spec.tune_budget_ms }
+        Self {
+            tune: spec.tune,
+            budget_ms: spec.tune_budget_ms,
+            #[cfg(not(target_arch = "wasm32"))]
+            notes: String::new(),
+        }
+    }
+
+    /// What could not be measured, and why, a line each.
+    pub(super) fn notes(&self) -> &str {
+        #[cfg(not(target_arch = "wasm32"))]
+        return &self.notes;
+        #[cfg(target_arch = "wasm32")]
+        ""
     }
 
     /// How many schedules of a kernel are measured.
-    fn count(self, kernel: &KernelSpec) -> usize {
+    fn count(&self, kernel: &KernelSpec) -> usize {
         let most = match self.tune {
             Tune::Off => 0,
             Tune::Quick => 4,
@@ -48,7 +64,7 @@ impl Tuning {
 
 impl<D: Driver> Device<D> {
     /// Takes the schedules that were measured fastest, where they were.
-    pub(super) fn take_tuned(&self, kernels: &mut [Arc<KernelSpec>], tuning: Tuning) {
+    pub(super) fn take_tuned(&self, kernels: &mut [Arc<KernelSpec>], tuning: &Tuning) {
         for kernel in kernels {
             let count = tuning.count(kernel);
             let known = if count < 2 { None } else { self.known_tuned(self.tuned_key(kernel)) };
@@ -82,7 +98,7 @@ impl<D: Driver> Device<D> {
     }
 
     /// What is to be measured of a kernel that is in its first schedule: its key, and how many schedules.
-    fn untuned(&self, kernel: &KernelSpec, tuning: Tuning) -> Option<(u64, usize)> {
+    fn untuned(&self, kernel: &KernelSpec, tuning: &Tuning) -> Option<(u64, usize)> {
         let count = tuning.count(kernel);
         let is_known = kernel.nest.as_ref().is_none_or(|of| of.chosen.measured_ns.is_some());
         // The host driver does what a schedule says in its own way.
@@ -117,7 +133,7 @@ impl<D: Driver> Code<D> {
     pub(crate) fn all_untuned(&self, device: &Device<D>) -> Vec<String> {
         let lines = |spec: &KernelSpec| {
             let mut text = String::new();
-            if let Some((key, count)) = device.untuned(spec, self.parts().tuning) {
+            if let Some((key, count)) = device.untuned(spec, &self.parts().tuning) {
                 text = key.to_string();
                 for candidate in &spec.candidates()[..count] {
                     text.push_str(&format!("\n{}", candidate.schedule));

@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::task::{Poll, Waker};
 
 use super::{Entry, Tuned};
@@ -27,6 +28,12 @@ impl Tuned {
         text
     }
 }
+
+/// Bytes of a file from which on it is begun anew: some four thousand kernels.
+const MOST_BYTES: u64 = 256 << 10;
+
+/// Held while a file is read and written, so that no device of the process writes over what another one wrote meanwhile.
+static SAVING: Mutex<()> = Mutex::new(());
 
 /// The turn to measure, which ends when this goes.
 pub(crate) struct Turn<'a, D: Driver>(&'a Device<D>);
@@ -79,30 +86,47 @@ impl<D: Driver> Device<D> {
         self.record().tuned.native.file.clone().unwrap_or_else(cache_file)
     }
 
-    /// Reads the file, the first time. A file that is not there, or that is damaged, is as good as none.
+    /// Reads the file, the first time.
     pub(super) fn load_tuned(&self) {
-        if std::mem::replace(&mut self.record().tuned.native.is_read, true) {
-            return;
+        if !self.record().tuned.native.is_read {
+            self.load_tuned_again();
         }
-        let bytes = self.tuned_file().and_then(|path| std::fs::read(path).ok()).unwrap_or_default();
-        self.remember_tuned(&String::from_utf8_lossy(&bytes));
     }
 
-    /// Writes the file, with what others wrote there meanwhile. Where that is not possible, the device's memory has to do.
-    pub(crate) fn save_tuned(&self) {
-        let Some(path) = self.tuned_file() else { return };
-        let bytes = std::fs::read(&path).unwrap_or_default();
+    /// Reads the file, to which others may have written.
+    pub(crate) fn load_tuned_again(&self) {
+        self.record().tuned.native.is_read = true;
+        if let Some(path) = self.tuned_file() {
+            self.remember_tuned(&lines_in(&path));
+        }
+    }
+
+    /// Writes the file, with what others wrote there meanwhile.
+    ///
+    /// # Errors
+    /// Why it cannot be written, in words: then the device's memory has to do.
+    pub(crate) fn save_tuned(&self) -> Result<(), String> {
+        let Some(path) = self.tuned_file() else { return Ok(()) };
+        let _saving = SAVING.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = Tuned::default();
-        all.read(&String::from_utf8_lossy(&bytes));
+        all.read(&lines_in(&path));
         all.read(&self.tuned());
         // In one step, so that nobody sees half of it.
         let new = path.with_extension(format!("{}.{}.new", std::process::id(), self.device_id()));
         let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
         let written = folder.and_then(|()| std::fs::write(&new, all.lines()));
-        if written.and_then(|()| std::fs::rename(&new, &path)).is_err() {
+        written.and_then(|()| std::fs::rename(&new, &path)).map_err(|error| {
             let _ = std::fs::remove_file(&new);
-        }
+            format!("{}: {error}", path.display())
+        })
     }
+}
+
+/// What a file says. One that is not there, that is damaged, or that has grown too large is as good as none.
+fn lines_in(path: &Path) -> String {
+    let is_small = |path: &&Path| std::fs::metadata(path).is_ok_and(|about| about.len() <= MOST_BYTES);
+    let bytes = Some(path).filter(is_small).and_then(|path| std::fs::read(path).ok()).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// The file in the user's cache folder, if there is one.
