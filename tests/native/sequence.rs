@@ -90,3 +90,44 @@ fn a_steady_training_loop_makes_nothing_anew() {
         assert!(loss() < first, "it learns");
     }
 }
+
+#[test]
+fn a_steady_inference_loop_of_upload_run_and_readback_makes_nothing_anew() {
+    for binding in [Binding::Pooled, Binding::Direct] {
+        let device = open();
+        let (x, w) = (TensorNode::new("x", DType::F32, [64]), TensorNode::new("w", DType::F32, [64, 10]));
+        let values: Vec<f32> = (0..640).map(|at| (at * 7 % 11) as f32 / 11.0).collect();
+        let root = Context::root(&device).init_from_host(&x, &[0.0f32; 64]).unwrap();
+        let root = root.init_from_host(&w, &values).unwrap();
+        let spec = ProgramSpec::new("layer", "y[j] +=! x[i] * w[i, j]\nz[j] = max(y[j], 0)").node(&x).node(&w);
+        let code = pollster::block_on(device.compile(spec.binding(binding))).unwrap();
+        let routine = pollster::block_on(root.link(&code)).unwrap();
+        let z = code.node("z").unwrap();
+        let infer = |step: u8| {
+            root.from_host(&x, &[f32::from(step); 64]).unwrap();
+            routine.run().unwrap();
+            pollster::block_on(routine.context().to_host::<f32>(z)).unwrap()[3]
+        };
+        for step in 0..4 {
+            infer(step);
+        }
+        let before = device.stats();
+        let outputs: Vec<f32> = (0..50).map(infer).collect();
+        let counts = device.stats().since(&before);
+        assert_eq!(
+            (counts.pipelines_created, counts.bind_groups_created, counts.buffers_created),
+            (0, 0, 0),
+            "{counts:?}"
+        );
+        assert_eq!(
+            (counts.dispatches, counts.passes, counts.uploads, counts.readbacks),
+            (50, 50, 50, 50),
+            "{counts:?}"
+        );
+        assert!(counts.submissions <= 100, "{counts:?}");
+        for (step, output) in outputs.iter().enumerate() {
+            let want = outputs[1] * step as f32;
+            assert!((output - want).abs() <= want.abs() * 1e-5, "{step}: {output}, not {want}");
+        }
+    }
+}
