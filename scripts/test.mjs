@@ -14,6 +14,11 @@ import { setup } from "./setup.mjs";
 const WASM = ["--target", "wasm32-unknown-unknown"];
 const DENY = ["--", "-D", "warnings"];
 
+// The crate as a release has it, beside dependencies as the other tests have them, which are built already.
+const OPTIMISED = ["opt-level=3", "codegen-units=16", "debug-assertions=false", "overflow-checks=false"].flatMap(
+  (setting) => ["--config", `profile.dev.package.wgslab.${setting}`],
+);
+
 // A cold build of the tests on two cores takes some minutes; a stage that takes this long hangs.
 const STAGE_TIMEOUT_MS = 30 * 60_000;
 
@@ -31,6 +36,12 @@ const STAGES = {
   types: { command: [process.execPath, "node_modules/typescript/bin/tsc", "--noEmit"], count: lint, web: true },
   examples: { command: ["cargo", "build", "--quiet", "--examples"], count: lint },
   native: { command: ["cargo", "test", "--no-fail-fast"], count: parseCargo },
+  // What an optimiser may get wrong, on other random programs than those of every run.
+  optimised: {
+    command: ["cargo", ...OPTIMISED, "test", "--test", "native", "--", "cases::", "fuzz::", "notation_docs::"],
+    env: { CARGO_INCREMENTAL: "0", WGSLAB_SEED: "10000", WGSLAB_PROGRAM_FUZZ: "60" },
+    count: parseCargo,
+  },
   wasm: { command: wasmPack, count: parseCargo, wasm: true, driver: true },
   scripts: { command: () => nodeTests("tests/scripts"), count: parseNode },
   e2e: { command: () => nodeTests("tests/e2e"), count: parseNode, web: true },
@@ -102,7 +113,7 @@ async function test(names) {
   try {
     await setup({
       browser: web || stages.some((stage) => stage.wasm),
-      native: names.includes("native"),
+      native: names.includes("native") || names.includes("optimised"),
       tests: driver,
       firefox: stages.some((stage) => stage.firefox),
     });
