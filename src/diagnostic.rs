@@ -24,6 +24,12 @@ impl Diagnostic {
     /// A diagnostic at that byte of `text`. A place behind the text is its end, so that the excerpt is never of anything
     /// but `text`.
     pub fn at(text: &str, byte: usize, message: impl Into<String>) -> Self {
+        let mut diagnostic = Self::place(text, byte);
+        diagnostic.message = message.into();
+        diagnostic
+    }
+
+    fn place(text: &str, byte: usize) -> Self {
         // The line end at the end of the text starts no line.
         let text = text.strip_suffix('\n').unwrap_or(text);
         let (mut line, mut start) = (1, 0);
@@ -35,24 +41,34 @@ impl Diagnostic {
         }
         let rest = text.get(start..).unwrap_or("");
         let end = rest.bytes().position(|found| found == b'\n');
-        let excerpt = rest.get(..end.unwrap_or(rest.len())).unwrap_or("").trim_end();
+        let excerpt = rest.get(..end.unwrap_or(rest.len())).unwrap_or("").trim_ascii_end();
         let place = byte.saturating_sub(start);
-        // Every byte that does not continue a character begins one.
-        let begun = excerpt.bytes().take(place.saturating_add(1)).filter(|found| found & 0xc0 != 0x80).count();
-        let column = begun as u32 + u32::from(place >= excerpt.len());
-        Self { line, column, message: message.into(), excerpt: excerpt.to_owned() }
+        let before = excerpt.as_bytes().get(..=place).unwrap_or(excerpt.as_bytes());
+        let column = begun(before).count() as u32 + u32::from(place >= excerpt.len());
+        Self { line, column, message: String::new(), excerpt: excerpt.to_owned() }
     }
+}
+
+/// The first bytes of characters: all that do not continue one.
+fn begun(text: &[u8]) -> impl Iterator<Item = u8> {
+    text.iter().copied().filter(|byte| byte & 0xc0 != 0x80)
 }
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let gutter = self.line.to_string().len();
-        writeln!(f, "{}:{}: {}", self.line, self.column, self.message)?;
-        writeln!(f, "{} | {}", self.line, self.excerpt)?;
+        let Self { line, column, message, excerpt } = self;
+        let line = line.to_string();
+        write!(f, "{line}:{column}: {message}\n{line} | {excerpt}\n")?;
+        let mut below = String::new();
+        for _ in 0..line.len() {
+            below.push(' ');
+        }
+        below.push_str(" | ");
         // A tab in the excerpt must be a tab in the caret line too, or the caret drifts.
-        let pad: String =
-            self.excerpt.chars().take(self.column as usize - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
-        write!(f, "{:gutter$} | {pad}^", "")
+        for byte in begun(excerpt.as_bytes()).take(*column as usize - 1) {
+            below.push_str(if byte == b'\t' { "\t" } else { " " });
+        }
+        write!(f, "{below}^")
     }
 }
 

@@ -251,6 +251,42 @@ pub(crate) fn joined<S: AsRef<str>>(parts: impl IntoIterator<Item = S>, between:
     text
 }
 
+/// The parts of a text between any of those bytes, which are ASCII. What `str` has for this brings searchers of characters
+/// and tables of blanks into the web build.
+pub(crate) fn parts<'t>(text: &'t str, between: &'static [u8]) -> Parts<'t> {
+    Parts { rest: Some(text), between }
+}
+
+/// See [`parts`].
+pub(crate) struct Parts<'t> {
+    rest: Option<&'t str>,
+    between: &'static [u8],
+}
+
+impl<'t> Iterator for Parts<'t> {
+    type Item = &'t str;
+
+    fn next(&mut self) -> Option<&'t str> {
+        let rest = self.rest.take()?;
+        let between = self.between;
+        // `contains` is a searcher, too.
+        #[allow(clippy::manual_contains)]
+        let is_between = |byte| between.iter().any(|known| *known == byte);
+        match rest.bytes().position(is_between) {
+            Some(end) => {
+                self.rest = rest.get(end + 1..);
+                rest.get(..end)
+            }
+            None => Some(rest),
+        }
+    }
+}
+
+/// The words of a text.
+pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
+    parts(text, b" \t\n\r\x0b\x0c").filter(|word| !word.is_empty())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,6 +303,16 @@ mod tests {
     fn a_node_is_said_on_one_line() {
         let node = TensorNode::new("two\nlines", DType::F32, []);
         assert_eq!(node.to_string(), format!("{}\"two lines\"", node.id()));
+    }
+
+    #[test]
+    fn parts_are_those_of_the_standard_library() {
+        for text in ["", ";", "a", "a;b", ";a;;ü;", "a;b;"] {
+            assert_eq!(parts(text, b";").collect::<Vec<_>>(), text.split(';').collect::<Vec<_>>());
+        }
+        for text in ["", " ", "a", " a\tb\r\n  ü "] {
+            assert_eq!(words(text).collect::<Vec<_>>(), text.split_whitespace().collect::<Vec<_>>());
+        }
     }
 
     #[test]

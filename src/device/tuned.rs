@@ -6,7 +6,7 @@ mod native;
 
 use crate::device::Device;
 use crate::driver::Driver;
-use crate::node::TensorNode;
+use crate::node::{TensorNode, parts};
 
 /// What was measured of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(crate) struct Tuned {
 impl Tuned {
     /// Takes what lines of text say; leaves out those that say nothing.
     fn read(&mut self, lines: &str) {
-        for line in lines.split('\n') {
+        for line in parts(lines, b"\n") {
             if let Some((key, entry)) = parse(line) {
                 self.learn(key, entry);
             }

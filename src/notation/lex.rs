@@ -1,6 +1,7 @@
 //! Text → tokens. Lines end here: where a line goes on, its end is no token.
 
 use crate::error::{Error, Result};
+use crate::node::parts;
 use crate::notation::ast::Span;
 use crate::notation::float::float;
 use crate::notation::place::syntax_error;
@@ -252,7 +253,7 @@ impl<'a> Lexer<'a> {
     fn sign(&mut self) -> bool {
         let rest = self.part(self.at, self.text.len());
         let (mut length, mut found) = (0, None);
-        for (number, sign) in SIGNS.split(' ').enumerate() {
+        for (number, sign) in parts(SIGNS, b" ").enumerate() {
             if sign.len() > length && rest.starts_with(sign) {
                 (length, found) = (sign.len(), Kind::SIGNS.get(number));
             }
@@ -363,7 +364,8 @@ fn is_of_word(byte: u8) -> bool {
 /// A part of the text in a message; of a long one the start.
 pub(crate) fn quote(text: &str) -> String {
     const MOST: usize = 40;
-    match text.char_indices().nth(MOST) {
+    // Every byte that does not continue a character begins one.
+    match text.bytes().enumerate().filter(|(_, byte)| byte & 0xc0 != 0x80).nth(MOST) {
         Some((end, _)) => format!("`{}...`", &text[..end]),
         None => format!("`{text}`"),
     }

@@ -1,6 +1,7 @@
 //! What the words and the operators are: one table for the parser, the formatter and everyone's messages.
 
 use crate::dtype::DType;
+use crate::node::parts;
 use crate::notation::ast::{Accumulate, AssignOp, BinaryOp, Function, ReduceOp, UnaryOp};
 use crate::notation::lex::Kind;
 
@@ -38,19 +39,20 @@ const REDUCTIONS: &str = "sum prod max min argmax argmin";
 
 /// The word of that number in a list.
 pub(crate) fn word_at(list: &'static str, number: usize) -> &'static str {
-    list.split(' ').nth(number).unwrap_or("")
+    parts(list, b" ").nth(number).unwrap_or("")
 }
 
 /// The number of a word in a list.
 pub(crate) fn number_of(list: &str, word: &str) -> Option<usize> {
-    list.split(' ').position(|known| known == word)
+    parts(list, b" ").position(|known| known == word)
 }
 
 /// The text for a key in a table: lines of keys between blanks, a tab and their text.
 pub(crate) fn text_for(table: &'static str, key: &str) -> Option<&'static str> {
-    table.split('\n').find_map(|line| {
-        let (keys, text) = line.split_at(line.find('\t')?);
-        number_of(keys, key).map(|_| &text[1..])
+    parts(table, b"\n").find_map(|line| {
+        let mut columns = parts(line, b"\t");
+        number_of(columns.next()?, key)?;
+        columns.next()
     })
 }
 

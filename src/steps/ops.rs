@@ -1,6 +1,7 @@
 //! The operations that steps are made of. Whatever the types, operands and results are 32 bits; operations that do the same
 //! to the bits are one.
 
+use crate::node::parts;
 use crate::notation::ast::{Accumulate, BinaryOp};
 use crate::notation::program::Ty;
 
@@ -19,7 +20,7 @@ macro_rules! ops {
             pub(crate) fn wgsl(self) -> &'static str {
                 // One text, since each of many would cost the web build an address.
                 const ALL: &str = concat!($($wgsl, "\n",)*);
-                ALL.split('\n').nth(self as usize).unwrap_or_default()
+                parts(ALL, b"\n").nth(self as usize).unwrap_or_default()
             }
         }
     };

@@ -4,7 +4,7 @@ use crate::diagnostic::Diagnostic;
 use crate::driver::limits::DeviceLimits;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
-use crate::node::List;
+use crate::node::{List, parts};
 use crate::wgsl::accessors::param_slot_bytes;
 use crate::wgsl::spec::{Access, KernelSpec};
 
@@ -86,7 +86,7 @@ fn check_text(text: &str) -> Result<()> {
     let mut entries = 0;
     for Named { name, at, is_attribute } in named(text) {
         if !is_attribute {
-            if USED_BY_ACCESSORS.split(' ').any(|used| used == name) || name.starts_with("wgslab_") {
+            if parts(USED_BY_ACCESSORS, b" ").any(|used| used == name) || name.starts_with("wgslab_") {
                 let message = format!("\"{name}\" would change what the generated accessors mean; choose another name");
                 return Err(misplaced(text, at, format_args!("a declaration of {name}"), &message));
             }
@@ -174,7 +174,7 @@ pub fn is_closed(text: &str) -> bool {
     while let Some(byte) = bytes.get(at) {
         let behind = behind_comment(bytes, at);
         if behind == at {
-            open += i32::from(b"({[".contains(byte)) - i32::from(b")}]".contains(byte));
+            open += i32::from(matches!(byte, b'(' | b'{' | b'[')) - i32::from(matches!(byte, b')' | b'}' | b']'));
         }
         at = behind.max(at + 1);
     }

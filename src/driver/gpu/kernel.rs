@@ -10,7 +10,7 @@ use crate::driver::gpu::platform;
 use crate::driver::gpu::runner::{GpuRunner, State};
 use crate::driver::gpu::scope::{Caught, Complaint, one_line, scoped};
 use crate::error::{Error, ErrorKind, Result};
-use crate::node::{MemoryMode, joined};
+use crate::node::{MemoryMode, joined, parts, words};
 use crate::wgsl::accessors::{module_text, param_slot_bytes};
 use crate::wgsl::bind_plan::Pattern;
 use crate::wgsl::check::{Named, find, is_closed, is_of_word, named};
@@ -169,8 +169,8 @@ fn diagnose(spec: &KernelSpec, text: &str, complaint: &Complaint) -> Diagnostic 
     }
     // In the generated part: the author's text declares a name that is generated, or it does not end.
     let line_start = text.as_bytes()[..offset.min(text.len())].iter().rposition(|byte| *byte == b'\n');
-    let line = text.get(line_start.map_or(0, |newline| newline + 1)..).and_then(|rest| rest.lines().next());
-    let name = line.and_then(|line| line.split_whitespace().nth(1)).unwrap_or("");
+    let line = text.get(line_start.map_or(0, |newline| newline + 1)..).and_then(|rest| parts(rest, b"\n").next());
+    let name = line.and_then(|line| words(line).nth(1)).unwrap_or("");
     let end = name.bytes().position(|byte| !is_of_word(byte)).unwrap_or(name.len());
     let name = name.get(..end).unwrap_or("");
     let declared = named(author).into_iter().find(|declared| !declared.is_attribute && declared.name == name);
@@ -190,7 +190,7 @@ fn diagnose(spec: &KernelSpec, text: &str, complaint: &Complaint) -> Diagnostic 
 /// an excerpt of the own text.
 fn without_picture(message: &str) -> String {
     let mut said = String::new();
-    for line in message.lines() {
+    for line in parts(message, b"\n") {
         let is_picture = ["│", "┌", "·"].iter().any(|part| find(line, part, 0).is_some());
         let line = if is_picture { String::new() } else { one_line(plain_line(line)) };
         if !line.is_empty() {
@@ -203,7 +203,7 @@ fn without_picture(message: &str) -> String {
 
 /// A line without what naga and its printer put in front.
 fn plain_line(line: &str) -> &str {
-    let line = line.trim_start();
+    let line = line.trim_ascii_start();
     let line = line.strip_prefix("= ").unwrap_or(line);
     ["parsing error:", "validation error:"]
         .into_iter()

@@ -5,7 +5,7 @@
 
 use crate::driver::gpu::platform::{Device, Scopes, Verdict};
 use crate::error::{Error, ErrorKind};
-use crate::node::joined;
+use crate::node::{joined, words};
 
 /// What an error scope caught.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(super) struct Complaint {
 
 /// A driver's message on one line.
 pub(super) fn one_line(text: &str) -> String {
-    joined(text.split_whitespace(), " ")
+    joined(words(text), " ")
 }
 
 /// Runs `create` inside scopes for validation and memory.
