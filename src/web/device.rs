@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use js_sys::{Array, Promise, Reflect};
+use js_sys::{Array, Float64Array, Promise, Reflect, Uint32Array};
 use wasm_bindgen::prelude::*;
 
 use crate::backend::compile::Source;
@@ -20,18 +20,16 @@ use crate::node::TensorNode;
 #[cfg(feature = "notation")]
 use crate::notation::spec::{ProgramSpec, Tune};
 use crate::slab::loc::{BufferLoc, PoolId};
-use crate::web::context::RawContext;
 use crate::web::either::{Either, Of};
-use crate::web::error::{bad_argument, js, promise, seq};
-use crate::web::node::{RawNode, nodes};
+use crate::web::error::{bad_argument, done, number, promise, seq, texts, value};
+use crate::web::held::{Held, code, context, device, keep, keep_all, kept_some, node, nodes, promised};
 use crate::web::plain;
-use crate::web::routine::RawCode;
 use crate::wgsl::spec::KernelSpec;
 
-/// Opens a device; resolves with a `RawDevice`.
-#[wasm_bindgen(js_name = openDevice, unchecked_return_type = "Promise<RawDevice>")]
+/// Opens a device; resolves with it.
+#[wasm_bindgen(js_name = openDevice, unchecked_return_type = "Promise<number>")]
 pub fn open_device(options: JsValue) -> Promise {
-    promise(async move { open_with(&options).await.map(|device| RawDevice { device }) })
+    promise(async move { promised(open_with(&options).await, Held::Device) })
 }
 
 /// A property of an options object; `undefined` where there is none.
@@ -99,210 +97,193 @@ pub fn all_debug_info() -> JsValue {
     plain::list(&global_debug_info(), plain::debug_info)
 }
 
-/// A device.
-#[wasm_bindgen(js_name = RawDevice)]
-#[derive(Debug)]
-pub struct RawDevice {
-    pub(super) device: Device<Either>,
-}
-
-#[wasm_bindgen(js_class = RawDevice)]
-impl RawDevice {
-    /// `driver:ordinal:device_id`.
-    pub fn name(&self) -> String {
-        self.device.name().to_owned()
-    }
-
-    /// What the device runs on.
-    pub fn adapter(&self) -> JsValue {
-        plain::adapter(self.device.adapter())
-    }
-
-    /// The limits that planning and linking respect.
-    pub fn limits(&self) -> JsValue {
-        plain::limits(self.device.limits())
-    }
-
-    /// The memory report.
-    pub fn report(&self) -> JsValue {
-        plain::memory(&self.device.report())
-    }
-
-    /// Counters since the device was opened.
-    pub fn stats(&self) -> JsValue {
-        plain::stats(&self.device.stats())
-    }
-
-    /// The state of the device, for a bug report.
-    #[wasm_bindgen(js_name = debugInfo)]
-    pub fn debug_info(&self) -> JsValue {
-        plain::debug_info(&self.device.debug_info())
-    }
-
-    /// Resolves when the device is lost.
-    #[wasm_bindgen(unchecked_return_type = "Promise<{ reason: string; message: string }>")]
-    pub fn lost(&self) -> Promise {
-        let lost = self.device.lost();
-        promise(async move {
-            let error = lost.await;
-            let fields = [("reason", error.kind().code().into()), ("message", error.to_string().into())];
-            Ok(plain::object("", &[], &fields))
-        })
-    }
-
-    /// The sequence number that is to be awaited before more is recorded, so that few enough batches are in flight.
-    pub fn ready(&self) -> f64 {
-        Either::ready(self.device.runner()).seq() as f64
-    }
-
-    /// Hands everything recorded so far to the device.
-    pub fn flush(&self) -> std::result::Result<(), JsValue> {
-        js(self.device.flush())
-    }
-
-    /// The sequence number of everything recorded so far.
-    #[wasm_bindgen(js_name = allWork)]
-    pub fn all_work(&self) -> f64 {
-        self.device.all_work().seq() as f64
-    }
-
-    /// Whether the runner has passed that sequence number.
-    #[wasm_bindgen(js_name = eventIsDone)]
-    pub fn event_is_done(&self, seq: f64) -> bool {
-        self.device.event(seq as u64).is_done()
-    }
-
-    /// Resolves when the runner has passed that sequence number.
-    #[wasm_bindgen(js_name = eventWait, unchecked_return_type = "Promise<void>")]
-    pub fn event_wait(&self, seq: f64) -> Promise {
-        let event = self.device.event(seq as u64);
-        promise(async move { event.await.map(|()| JsValue::UNDEFINED) })
-    }
-
-    /// A root context.
-    pub fn context(&self) -> RawContext {
-        RawContext { context: Context::root(&self.device) }
-    }
-
-    /// Compiles kernels and programs: `[name, text, spec, nodes]` each, where `nodes[i]` is the node of `spec.tensors[i]` of a
-    /// kernel, and of `spec.names[i]` of a program. They may read the virtual nodes that `known` knows. Resolves with the
-    /// `RawCode`s. One is a batch, too: another machinery would be 1 KB more.
-    #[wasm_bindgen(js_name = compileBatch, unchecked_return_type = "Promise<RawCode[]>")]
-    pub fn compile_batch(&self, sources: Array, known: &RawContext) -> Promise {
-        let (device, specs) = (self.device.clone(), sources.iter().map(source).collect::<Result<Vec<_>>>());
-        let known = known.context.optimize_ctx().clone();
-        promise(async move {
-            let codes = device.compile_batch_in(&known, specs?).await?;
-            Ok(codes.into_iter().map(|code| JsValue::from(RawCode { code })).collect::<Array>())
-        })
-    }
-
-    /// A context without nodes that knows the virtual nodes which a code leaves.
-    #[wasm_bindgen(js_name = contextOf)]
-    pub fn context_of(&self, code: &RawCode) -> RawContext {
-        RawContext { context: Context::builder(&self.device).optimize_ctx(code.code.optimize_ctx()).build() }
-    }
-
-    /// Frees the constants that no context uses; gives their bytes.
-    #[wasm_bindgen(js_name = freeUnusedConstants)]
-    pub fn free_unused_constants(&self) -> f64 {
-        self.device.free_unused_constants() as f64
-    }
-
-    /// Gives back to the system what holds no slab; gives the bytes.
-    pub fn trim(&self) -> std::result::Result<f64, JsValue> {
-        js(self.device.trim().map(|bytes| bytes as f64))
-    }
-
-    /// Moves slabs together; gives the bytes moved and the bytes given back.
-    pub fn compact(&self) -> std::result::Result<Vec<f64>, JsValue> {
-        js(self.device.compact().map(|done| vec![done.moved_bytes as f64, done.freed_bytes as f64]))
-    }
-
-    /// Bytes of all slabs.
-    #[wasm_bindgen(js_name = usedMemory)]
-    pub fn used_memory(&self) -> f64 {
-        self.device.used_memory() as f64
-    }
-
-    /// The sequence number of the last work that writes to a node.
-    #[wasm_bindgen(js_name = updatingFor)]
-    pub fn updating_for(&self, node: &RawNode) -> Option<f64> {
-        self.device.updating_for(node.node.id()).map(|event| event.seq() as f64)
-    }
-
-    /// The fields of the record: see `record`.
-    pub fn record(&self) -> Vec<f64> {
-        record(&self.device)
-    }
-
-    /// The node that the merge buffer holds.
-    #[wasm_bindgen(js_name = mergeBufferNode)]
-    pub fn merge_buffer_node(&self) -> Option<RawNode> {
-        self.device.merge_buffer().map(|(node, _)| RawNode { node })
-    }
-
-    /// What is behind a location: the `GPUBuffer`, or the pool's id on the host driver, and the offset there.
-    #[wasm_bindgen(js_name = resolvePool)]
-    pub fn resolve_pool(&self, pool_id: u32, offset: f64) -> std::result::Result<Array, JsValue> {
-        let loc = BufferLoc { pool_id: PoolId(pool_id), offset: offset as u64 };
-        let resolved = resolve_pool(&self.device, loc).map(|SlabRef { slab, offset }| match slab {
-            Of::Gpu(slab) => (slab.as_js().clone(), offset),
-            Of::Host(pool_id) => (pool_id.0.into(), offset),
-        });
-        js(resolved.map(|(slab, offset)| Array::of2(&slab, &(offset as f64).into())))
-    }
-
-    /// Bytes of the slab of a pool.
-    #[wasm_bindgen(js_name = poolSizeBytes)]
-    pub fn pool_size_bytes(&self, pool_id: u32) -> std::result::Result<f64, JsValue> {
-        js(pool_size_bytes(&self.device, PoolId(pool_id)).map(|bytes| bytes as f64))
-    }
-
-    /// Allocates the slab of a pool.
-    #[wasm_bindgen(js_name = allocPool)]
-    pub fn alloc_pool(
-        &self,
-        pool_id: u32,
-        size_bytes: f64,
-        alignment: f64,
-        mode: Option<String>,
-    ) -> std::result::Result<(), JsValue> {
-        let mode = js(mode.map(|mode| mode.parse()).transpose())?;
-        js(alloc_pool(&self.device, PoolId(pool_id), size_bytes as u64, alignment as u64, mode))
-    }
-
-    /// Frees the slab of a pool.
-    #[wasm_bindgen(js_name = freePool)]
-    pub fn free_pool(&self, pool_id: u32) -> std::result::Result<(), JsValue> {
-        js(free_pool(&self.device, PoolId(pool_id)))
-    }
-
-    /// Zeroes exactly those bytes of a pool; gives the event's sequence number.
-    #[wasm_bindgen(js_name = memsetZero)]
-    pub fn memset_zero(&self, pool_id: u32, offset: f64, len_bytes: f64) -> std::result::Result<f64, JsValue> {
-        js(seq(memset_zero(&self.device, PoolId(pool_id), offset as u64, len_bytes as u64)))
-    }
-
-    /// Destroys the device.
-    pub fn destroy(&self) {
-        self.device.destroy();
+/// What a device is and does, as an object: 0 what it runs on, 1 the limits that planning and linking respect, 2 the memory
+/// report, 3 counters since it was opened, 4 its state, for a bug report. One export, for each costs as much as the other.
+#[wasm_bindgen(js_name = deviceFacts)]
+pub fn device_facts(handle: u32, which: u32) -> JsValue {
+    let device = device(handle);
+    match which {
+        0 => plain::adapter(device.adapter()),
+        1 => plain::limits(device.limits()),
+        2 => plain::memory(&device.report()),
+        3 => plain::stats(&device.stats()),
+        _ => plain::debug_info(&device.debug_info()),
     }
 }
 
+/// `driver:ordinal:device_id`.
+#[wasm_bindgen(js_name = deviceName, unchecked_return_type = "string")]
+pub fn device_name(handle: u32) -> JsValue {
+    device(handle).name().into()
+}
+
+/// Resolves when the device is lost.
+#[wasm_bindgen(js_name = deviceLost, unchecked_return_type = "Promise<{ reason: string; message: string }>")]
+pub fn device_lost(handle: u32) -> Promise {
+    let lost = device(handle).lost();
+    promise(async move {
+        let error = lost.await;
+        let fields = [("reason", error.kind().code().into()), ("message", error.to_string().into())];
+        Ok(plain::object("", &[], &fields))
+    })
+}
+
+/// The sequence number that is to be awaited before more is recorded, so that few enough batches are in flight.
+#[wasm_bindgen(js_name = deviceReady)]
+pub fn device_ready(handle: u32) -> f64 {
+    Either::ready(device(handle).runner()).seq() as f64
+}
+
+/// Hands everything recorded so far to the device.
+#[wasm_bindgen(js_name = deviceFlush)]
+pub fn device_flush(handle: u32) -> bool {
+    done(device(handle).flush())
+}
+
+/// The sequence number of everything recorded so far.
+#[wasm_bindgen(js_name = deviceAllWork)]
+pub fn device_all_work(handle: u32) -> f64 {
+    device(handle).all_work().seq() as f64
+}
+
+/// Whether the runner has passed that sequence number.
+#[wasm_bindgen(js_name = deviceEventIsDone)]
+pub fn device_event_is_done(handle: u32, seq: f64) -> bool {
+    device(handle).event(seq as u64).is_done()
+}
+
+/// Resolves when the runner has passed that sequence number.
+#[wasm_bindgen(js_name = deviceEventWait, unchecked_return_type = "Promise<void>")]
+pub fn device_event_wait(handle: u32, seq: f64) -> Promise {
+    let event = device(handle).event(seq as u64);
+    promise(async move { event.await.map(|()| JsValue::UNDEFINED) })
+}
+
+/// A root context.
+#[wasm_bindgen(js_name = deviceContext)]
+pub fn device_context(handle: u32) -> u32 {
+    keep(Held::Context(Context::root(&device(handle))))
+}
+
+/// Compiles kernels and programs: `[name, text, spec, nodes]` each, where `nodes[i]` is the node of `spec.tensors[i]` of a
+/// kernel, and of `spec.names[i]` of a program. They may read the virtual nodes that the context `known` knows. Resolves with
+/// the codes. One is a batch, too: another machinery would be 1 KB more.
+#[wasm_bindgen(js_name = deviceCompileBatch, unchecked_return_type = "Promise<Uint32Array>")]
+pub fn device_compile_batch(handle: u32, sources: Array, known: u32) -> Promise {
+    let (device, specs) = (device(handle), sources.iter().map(source).collect::<Result<Vec<_>>>());
+    let known = context(known).optimize_ctx().clone();
+    promise(async move {
+        let codes = device.compile_batch_in(&known, specs?).await?;
+        Ok(keep_all(codes.into_iter().map(Held::Code)).into())
+    })
+}
+
+/// A context without nodes that knows the virtual nodes which a code leaves.
+#[wasm_bindgen(js_name = deviceContextOf)]
+pub fn device_context_of(handle: u32, of: u32) -> u32 {
+    keep(Held::Context(Context::builder(&device(handle)).optimize_ctx(code(of).optimize_ctx()).build()))
+}
+
+/// Frees the constants that no context uses; gives their bytes.
+#[wasm_bindgen(js_name = deviceFreeUnusedConstants)]
+pub fn device_free_unused_constants(handle: u32) -> f64 {
+    device(handle).free_unused_constants() as f64
+}
+
+/// Gives back to the system what holds no slab; gives the bytes.
+#[wasm_bindgen(js_name = deviceTrim)]
+pub fn device_trim(handle: u32) -> f64 {
+    number(device(handle).trim())
+}
+
+/// Moves slabs together; gives the bytes moved and the bytes given back.
+#[wasm_bindgen(js_name = deviceCompact, unchecked_return_type = "Float64Array | undefined")]
+pub fn device_compact(handle: u32) -> JsValue {
+    let done = device(handle).compact();
+    value(done.map(|done| Float64Array::new_from_slice(&[done.moved_bytes as f64, done.freed_bytes as f64])))
+}
+
+/// Bytes of all slabs.
+#[wasm_bindgen(js_name = deviceUsedMemory)]
+pub fn device_used_memory(handle: u32) -> f64 {
+    device(handle).used_memory() as f64
+}
+
+/// The sequence number of the last work that writes to a node, or -1.
+#[wasm_bindgen(js_name = deviceUpdatingFor)]
+pub fn device_updating_for(handle: u32, of: u32) -> f64 {
+    device(handle).updating_for(node(of).id()).map_or(-1.0, |event| event.seq() as f64)
+}
+
+/// The fields of the record: see `record`.
+#[wasm_bindgen(js_name = deviceRecord)]
+pub fn device_record(handle: u32) -> Float64Array {
+    Float64Array::new_from_slice(&record(&device(handle)))
+}
+
+/// The node that the merge buffer holds; 0 for none.
+#[wasm_bindgen(js_name = deviceMergeBufferNode)]
+pub fn device_merge_buffer_node(handle: u32) -> u32 {
+    kept_some(device(handle).merge_buffer().map(|(node, _)| node), Held::Node)
+}
+
+/// What is behind a location: the `GPUBuffer`, or the pool's id on the host driver, and the offset there.
+#[wasm_bindgen(js_name = deviceResolvePool)]
+pub fn device_resolve_pool(handle: u32, pool_id: u32, offset: f64) -> JsValue {
+    let loc = BufferLoc { pool_id: PoolId(pool_id), offset: offset as u64 };
+    let resolved = resolve_pool(&device(handle), loc).map(|SlabRef { slab, offset }| match slab {
+        Of::Gpu(slab) => (slab.as_js().clone(), offset),
+        Of::Host(pool_id) => (pool_id.0.into(), offset),
+    });
+    value(resolved.map(|(slab, offset)| Array::of2(&slab, &(offset as f64).into())))
+}
+
+/// Bytes of the slab of a pool.
+#[wasm_bindgen(js_name = devicePoolSizeBytes)]
+pub fn device_pool_size_bytes(handle: u32, pool_id: u32) -> f64 {
+    number(pool_size_bytes(&device(handle), PoolId(pool_id)))
+}
+
+/// Allocates the slab of a pool.
+#[wasm_bindgen(js_name = deviceAllocPool)]
+pub fn device_alloc_pool(handle: u32, pool_id: u32, size_bytes: f64, alignment: f64, mode: Option<String>) -> bool {
+    let alloc = || {
+        let mode = mode.map(|mode| mode.parse()).transpose()?;
+        alloc_pool(&device(handle), PoolId(pool_id), size_bytes as u64, alignment as u64, mode)
+    };
+    done(alloc())
+}
+
+/// Frees the slab of a pool.
+#[wasm_bindgen(js_name = deviceFreePool)]
+pub fn device_free_pool(handle: u32, pool_id: u32) -> bool {
+    done(free_pool(&device(handle), PoolId(pool_id)))
+}
+
+/// Zeroes exactly those bytes of a pool; gives the event's sequence number.
+#[wasm_bindgen(js_name = deviceMemsetZero)]
+pub fn device_memset_zero(handle: u32, pool_id: u32, offset: f64, len_bytes: f64) -> f64 {
+    seq(memset_zero(&device(handle), PoolId(pool_id), offset as u64, len_bytes as u64))
+}
+
+/// Destroys the device.
+#[wasm_bindgen(js_name = deviceDestroy)]
+pub fn device_destroy(handle: u32) {
+    device(handle).destroy();
+}
+
+/// Takes lines of schedules that were measured: key, how many, nanoseconds of the fastest and of the first, and the fastest.
 #[cfg(feature = "notation")]
-#[wasm_bindgen(js_class = RawDevice)]
-impl RawDevice {
-    /// Takes lines of schedules that were measured: key, how many, nanoseconds of the fastest and of the first, and the fastest.
-    #[wasm_bindgen(js_name = rememberTuned)]
-    pub fn remember_tuned(&self, lines: &str) {
-        self.device.remember_tuned(lines);
-    }
+#[wasm_bindgen(js_name = deviceRememberTuned)]
+pub fn device_remember_tuned(handle: u32, lines: &str) {
+    device(handle).remember_tuned(lines);
+}
 
-    /// What is to be measured of a code, kernel by kernel: nothing, or the key, and a line for each schedule.
-    pub fn untuned(&self, code: &RawCode) -> Vec<String> {
-        code.code.all_untuned(&self.device)
-    }
+/// What is to be measured of a code, kernel by kernel: nothing, or the key, and a line for each schedule.
+#[cfg(feature = "notation")]
+#[wasm_bindgen(js_name = deviceUntuned, unchecked_return_type = "string[]")]
+pub fn device_untuned(handle: u32, of: u32) -> Array {
+    texts(code(of).all_untuned(&device(handle)).iter())
 }
 
 /// The fields of a device's record: ordinal, id, whether it frees explicitly, the next pool, bytes of the merge buffer, the
@@ -327,7 +308,8 @@ fn record(device: &Device<Either>) -> Vec<f64> {
 fn source(parts: JsValue) -> Result<Source> {
     let parts: Array = parts.unchecked_into();
     let text = |at| parts.get(at).as_string().unwrap_or_default();
-    let (name, text, spec, nodes) = (text(0), text(1), parts.get(2), nodes(&Array::from(&parts.get(3)))?);
+    let handles: Uint32Array = parts.get(3).unchecked_into();
+    let (name, text, spec, nodes) = (text(0), text(1), parts.get(2), nodes(&handles.to_vec()));
     if field(&spec, "tensors").is_undefined() {
         program(name, text, &spec, &nodes)
     } else {

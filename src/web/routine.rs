@@ -1,157 +1,119 @@
 //! Codes, routines and sequences.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
-use js_sys::{Array, Int32Array};
+use js_sys::{Array, Uint32Array};
 use wasm_bindgen::prelude::*;
 
-use crate::backend::compile::Code;
-use crate::backend::routine::Routine;
 use crate::backend::sequence::Sequence;
 use crate::error::Result;
-use crate::web::context::RawContext;
 use crate::web::either::Either;
-use crate::web::error::{bad_argument, js, seq};
-use crate::web::node::{RawNode, shared};
+use crate::web::error::{bad_argument, seq, texts};
+use crate::web::held::{Held, code, keep, keep_all, kept, numbers, routine, sequence};
 
-type JsResult<T> = std::result::Result<T, JsValue>;
-
-/// A compiled kernel or program.
-#[wasm_bindgen(js_name = RawCode)]
-#[derive(Debug)]
-pub struct RawCode {
-    pub(super) code: Code<Either>,
+/// Names of the integers that each run gives, in order.
+#[wasm_bindgen(js_name = codeStatics, unchecked_return_type = "string[]")]
+pub fn code_statics(handle: u32) -> Array {
+    texts(code(handle).statics().iter())
 }
 
-#[wasm_bindgen(js_class = RawCode)]
-impl RawCode {
-    /// Names of the integers that each run gives, in order.
-    pub fn statics(&self) -> Vec<String> {
-        self.code.statics().to_vec()
-    }
-
-    /// Names of the nodes, in the order of `nodes`.
-    pub fn names(&self) -> Vec<String> {
-        self.code.named_nodes().map(|(name, _)| name.to_owned()).collect()
-    }
-
-    /// The nodes that contexts have or get.
-    pub fn nodes(&self) -> Vec<RawNode> {
-        self.code.named_nodes().map(|(_, node)| RawNode { node: node.clone() }).collect()
-    }
-
-    /// The ids of the nodes that it reads.
-    pub fn inputs(&self) -> Vec<u32> {
-        self.code.inputs().iter().map(|node| node.id().0).collect()
-    }
-
-    /// The ids of the nodes that it may change.
-    pub fn outputs(&self) -> Vec<u32> {
-        self.code.outputs().iter().map(|node| node.id().0).collect()
-    }
-
-    /// What became of the tensors, and which kernels were made.
-    pub fn explain(&self) -> String {
-        self.code.explain()
-    }
-
-    /// Another handle of the same code.
-    pub fn share(&self) -> RawCode {
-        RawCode { code: self.code.clone() }
-    }
+/// Names of the nodes, in the order of `codeNodes`.
+#[wasm_bindgen(js_name = codeNames, unchecked_return_type = "string[]")]
+pub fn code_names(handle: u32) -> Array {
+    texts(code(handle).named_nodes().map(|(name, _)| name))
 }
 
-/// Something linked: a kernel or a copy.
-#[wasm_bindgen(js_name = RawRoutine)]
-#[derive(Clone, Debug)]
-pub struct RawRoutine {
-    pub(super) routine: Routine<Either>,
+/// The nodes that contexts have or get.
+#[wasm_bindgen(js_name = codeNodes)]
+pub fn code_nodes(handle: u32) -> Uint32Array {
+    keep_all(code(handle).named_nodes().map(|(_, node)| Held::Node(node.clone())))
 }
 
-#[wasm_bindgen(js_class = RawRoutine)]
-impl RawRoutine {
-    /// The identity.
-    #[wasm_bindgen(getter)]
-    pub fn id(&self) -> u32 {
-        self.routine.id().0
-    }
-
-    /// The context with the nodes that the routine creates.
-    pub fn context(&self) -> RawContext {
-        RawContext { context: self.routine.context().clone() }
-    }
-
-    /// The routines that must run before: ids and names, one after the other.
-    #[wasm_bindgen(js_name = executionDeps, unchecked_return_type = "(number | string)[]")]
-    pub fn execution_deps(&self) -> Array {
-        let deps = self.routine.execution_deps();
-        deps.iter().flat_map(|(id, name)| [JsValue::from(id.0), name.into()]).collect()
-    }
-
-    /// Whether they all have run.
-    #[wasm_bindgen(js_name = canRun)]
-    pub fn can_run(&self) -> bool {
-        self.routine.can_run()
-    }
-
-    /// How the tensors are bound.
-    pub fn explain(&self) -> String {
-        self.routine.explain()
-    }
-
-    /// Records one run, with values for the statics in order; gives the event's sequence number.
-    pub fn run(&self, statics: Option<Vec<i32>>) -> JsResult<f64> {
-        let statics = statics.unwrap_or_default();
-        js(seq(self.routine.run_values(&statics)))
-    }
-
-    /// Another handle of the same routine.
-    pub fn share(&self) -> RawRoutine {
-        self.clone()
-    }
+/// The ids of the nodes that it reads, or of those that it may change.
+#[wasm_bindgen(js_name = codeTouches)]
+pub fn code_touches(handle: u32, changes: bool) -> Uint32Array {
+    let code = code(handle);
+    let nodes = if changes { code.outputs() } else { code.inputs() };
+    numbers(nodes.iter().map(|node| node.id().0))
 }
 
-/// A recorded list of routines.
-#[wasm_bindgen(js_name = RawSequence)]
-#[derive(Debug)]
-pub struct RawSequence {
-    sequence: Sequence<Either>,
+/// What became of the tensors, and which kernels were made.
+#[wasm_bindgen(js_name = codeExplain, unchecked_return_type = "string")]
+pub fn code_explain(handle: u32) -> JsValue {
+    code(handle).explain().into()
 }
 
-#[wasm_bindgen(js_class = RawSequence)]
-impl RawSequence {
-    /// Records routines; `statics` has the values of the first one's statics in order, then the second one's, and so on.
-    #[wasm_bindgen(constructor)]
-    pub fn new(
-        #[wasm_bindgen(unchecked_param_type = "RawRoutine[]")] list: Array,
-        statics: Vec<i32>,
-    ) -> JsResult<RawSequence> {
-        js(Self::record(&list, &statics))
-    }
+/// The identity.
+#[wasm_bindgen(js_name = routineId)]
+pub fn routine_id(handle: u32) -> u32 {
+    routine(handle).id().0
+}
 
-    fn record(list: &Array, statics: &[i32]) -> Result<RawSequence> {
-        let mut rest = statics;
-        let mut steps = Vec::new();
-        for RawRoutine { routine } in shared::<RawRoutine>(list)? {
-            let Some((values, others)) = rest.split_at_checked(routine.bindings().len()) else {
-                return Err(bad_argument("sequence", "there must be a value for each static"));
-            };
-            rest = others;
-            steps.push((routine, values.to_vec()));
-        }
-        Ok(RawSequence { sequence: Sequence::record_values(steps)? })
-    }
+/// The context with the nodes that the routine creates.
+#[wasm_bindgen(js_name = routineContext)]
+pub fn routine_context(handle: u32) -> u32 {
+    keep(Held::Context(routine(handle).context().clone()))
+}
 
-    /// Replays it; `statics` has the values for each replay in turn, each in the order of recording, and is the recorded
-    /// ones if left out. Gives the sequence number of the last event.
-    pub fn run(&self, times: u32, statics: Option<Int32Array>) -> JsResult<f64> {
-        let values = statics.map(|array| array.to_vec());
-        let next = Cell::new(0);
-        // `run_with` asks for the values in the order in which they stand here.
-        let value = |_: u32, _: &str, recorded: i32| {
-            let index = next.replace(next.get() + 1);
-            values.as_ref().and_then(|values| values.get(index)).copied().unwrap_or(recorded)
+/// The routines that must run before: ids and names, one after the other.
+#[wasm_bindgen(js_name = routineDeps, unchecked_return_type = "(number | string)[]")]
+pub fn routine_deps(handle: u32) -> Array {
+    let deps = Array::new();
+    for (id, name) in routine(handle).execution_deps() {
+        deps.push(&id.0.into());
+        deps.push(&name.into());
+    }
+    deps
+}
+
+/// Whether they all have run.
+#[wasm_bindgen(js_name = routineCanRun)]
+pub fn routine_can_run(handle: u32) -> bool {
+    routine(handle).can_run()
+}
+
+/// How the tensors are bound.
+#[wasm_bindgen(js_name = routineExplain, unchecked_return_type = "string")]
+pub fn routine_explain(handle: u32) -> JsValue {
+    routine(handle).explain().into()
+}
+
+/// Records one run, with values for the statics in order; gives the event's sequence number.
+#[wasm_bindgen(js_name = routineRun)]
+pub fn routine_run(handle: u32, statics: Option<Vec<i32>>) -> f64 {
+    seq(routine(handle).run_values(&statics.unwrap_or_default()))
+}
+
+/// Records routines; `statics` has the values of the first one's statics in order, then the second one's, and so on.
+#[wasm_bindgen(js_name = sequenceNew)]
+pub fn sequence_new(routines: &[u32], statics: &[i32]) -> u32 {
+    kept(record(routines, statics), |sequence| Held::Sequence(Arc::new(sequence)))
+}
+
+fn record(routines: &[u32], statics: &[i32]) -> Result<Sequence<Either>> {
+    let mut rest = statics;
+    let mut steps = Vec::new();
+    for &handle in routines {
+        let routine = routine(handle);
+        let Some((values, others)) = rest.split_at_checked(routine.bindings().len()) else {
+            return Err(bad_argument("sequence", "there must be a value for each static"));
         };
-        js(seq(self.sequence.run_with(times, value)))
+        rest = others;
+        steps.push((routine, values.to_vec()));
     }
+    Sequence::record_values(steps)
+}
+
+/// Replays it; `statics` has the values for each replay in turn, each in the order of recording, and is the recorded
+/// ones if left out. Gives the sequence number of the last event.
+#[wasm_bindgen(js_name = sequenceRun)]
+pub fn sequence_run(handle: u32, times: u32, statics: Option<Vec<i32>>) -> f64 {
+    let next = Cell::new(0);
+    // `run_with` asks for the values in the order in which they stand here.
+    let value = |_: u32, _: &str, recorded: i32| {
+        let index = next.replace(next.get() + 1);
+        statics.as_ref().and_then(|values| values.get(index)).copied().unwrap_or(recorded)
+    };
+    seq(sequence(handle).run_with(times, value))
 }

@@ -27,5 +27,5 @@ export function rawChild(parent: RawContext, { buffers, knows = parent, mergeBuf
   const { nodes, pools, offsets } = buffers ?? NO_BUFFERS;
   const raws = buffers && nodes.map((node) => node.raw);
   const setsMerge = mergeBufferNode !== undefined;
-  return call(() => parent.child(raws, pools, offsets, knows, setsMerge, mergeBufferNode?.raw.share()));
+  return call(() => parent.child(raws, pools, offsets, knows, setsMerge, mergeBufferNode?.raw));
 }

@@ -388,7 +388,7 @@ export class Context implements Disposable {
   ): Promise<DeviceEvent> {
     const [raw, from] = this.#withSource(`copy ${node}`, node, source);
     checkChoice(`copy ${node}: into`, into, LANDINGS);
-    const seq = await callAsync(() => raw.bring(node.raw, into === "merge-buffer" ? 1 : 0, from), signal);
+    const seq = await callAsync(() => raw.bring(node.raw, into === "merge-buffer", from), signal);
     return DeviceEvent.make(this.device.raw, seq);
   }
 
@@ -402,7 +402,7 @@ export class Context implements Disposable {
     { signal }: { signal?: AbortSignal } = {},
   ): Promise<Context> {
     const [raw, from] = this.#withSource(`copy ${node}`, node, source);
-    const child = await callAsync(() => raw.bring(node.raw, 2, from), signal, (late) => late.free());
+    const child = await callAsync(() => raw.bringToChild(node.raw, from), signal, (late) => late.free());
     return this.#extend(child, [node]);
   }
 

@@ -23,7 +23,7 @@ import { Lifetime } from "./lifetime.ts";
 import { type NodeOptions, TensorNode, checkMode, checkNode } from "./node.ts";
 import { type CompileIn, OptimizeCtx } from "./optimize-ctx.ts";
 import { type Program, type ProgramSpec, declareProgram } from "./program.ts";
-import { type RawCode, type RawContext, type RawDevice, type RawSource, call, callAsync, skin } from "./skin.ts";
+import { type RawCode, type RawContext, RawDevice, type RawSource, call, callAsync } from "./skin.ts";
 import { tuned, tunes } from "./tuned.ts";
 
 /** A `GPUDevice`, by its shape: not every version of TypeScript has the type. */
@@ -129,7 +129,7 @@ export class Device implements Disposable {
       async () => {
         await load(wasm);
         signal?.throwIfAborted();
-        return skin.openDevice(rest);
+        return RawDevice.open(rest);
       },
       signal,
       (late) => late.destroy(),
@@ -143,7 +143,7 @@ export class Device implements Disposable {
   static async staticProperties({ driver = "gpu", wasm }: DriverOptions = {}): Promise<StaticProperties[]> {
     checkChoice("staticProperties: the driver", driver, DRIVERS);
     await load(wasm);
-    return callAsync(() => skin.staticProperties(driver === "host"));
+    return callAsync(() => RawDevice.staticProperties(driver === "host"));
   }
 
   /** How many devices a driver has. */
@@ -397,7 +397,7 @@ export class Device implements Disposable {
  * destroyed is among them for as long as the page keeps the object.
  */
 export function globalDebugInfo(): DebugInfo[] {
-  return isLoaded() ? call(() => skin.globalDebugInfo()) : [];
+  return isLoaded() ? call(() => RawDevice.debugInfo()) : [];
 }
 
 /** Whether options are a kernel's: only those have tensors. */

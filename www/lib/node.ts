@@ -3,7 +3,7 @@
 import { DTYPES, type DType, elementBytes } from "./arrays.ts";
 import { checkIs, checkList, checkText, checkWholeNumber, describe } from "./checks.ts";
 import { WgslabError } from "./errors.ts";
-import { type RawNode, call, skin } from "./skin.ts";
+import { RawNode, call } from "./skin.ts";
 
 /** The memory modes, as the crate names them. */
 const MEMORY_MODES = ["on_device", "constant", "local", "virtual"] as const;
@@ -82,7 +82,7 @@ export class TensorNode<D extends DType = DType> {
       throw new WgslabError("dtype-mismatch", `node "${label}": unknown dtype "${dtype}"; use ${DTYPES.join(", ")}`);
     }
     checkShape(label, shape);
-    const raw = call(() => new skin.RawNode(label, dtype, Uint32Array.from(shape), mode));
+    const raw = call(() => RawNode.make(label, dtype, Uint32Array.from(shape), mode));
     return new TensorNode(raw, label, dtype, shape);
   }
 

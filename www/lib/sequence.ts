@@ -5,7 +5,7 @@ import { KernelError, WgslabError } from "./errors.ts";
 import { DeviceEvent } from "./event.ts";
 import { Lifetime } from "./lifetime.ts";
 import { type Routine, type Statics, checkRoutine } from "./routine.ts";
-import { type RawDevice, type RawSequence, call, skin } from "./skin.ts";
+import { type RawDevice, RawSequence, call } from "./skin.ts";
 
 /** A routine of a sequence, with values for its statics if it has any. */
 export type SequenceStep = Routine | readonly [routine: Routine, statics?: Statics];
@@ -61,7 +61,7 @@ export class Sequence implements Disposable {
     }
     const recorded = Int32Array.from(values);
     const raws = routines.map(({ raw }) => raw);
-    return new Sequence(call(() => new skin.RawSequence(raws, recorded)), routines, recorded);
+    return new Sequence(call(() => RawSequence.make(raws, recorded)), routines, recorded);
   }
 
   /** How many routines a replay runs. */
