@@ -15,7 +15,7 @@ use crate::notation::spec::{Binding, Forced};
 use crate::schedule::cost::Parts;
 
 /// Changes whenever a schedule comes to mean other text: what was measured before is measured again then.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// How the points of a nest are computed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -33,22 +33,25 @@ impl Lowering<'_> {
         moves: bool,
     ) {
         let op = accumulation(op, body.ty);
-        let mut turns = 1;
-        if let Some(last) = indices.last() {
-            for sum in &mut *sums {
-                *sum = self.block.apart(Op::Var, 0, &[*sum]);
-            }
-            self.open(indices);
-            self.set_inside(sums);
+        let (mut turns, mut looped, mut counter) = (1, indices, ZERO);
+        if let Some((last, outer)) = indices.split_last() {
             turns = if moves { 1 } else { self.turns };
-            while !count(&self.nest.indices[*last]).is_multiple_of(turns) {
+            let count = count(&self.nest.indices[*last]);
+            while !count.is_multiple_of(turns) {
                 turns -= 1;
             }
+            // What is done at once is no loop.
+            looped = if turns > 1 && turns == count { outer } else { indices };
+            if !looped.is_empty() {
+                for sum in &mut *sums {
+                    *sum = self.block.apart(Op::Var, 0, &[*sum]);
+                }
+                self.open(looped);
+                self.set_inside(sums);
+            }
+            counter = self.counters[*last];
         }
-        let counter = indices.last().map(|last| self.counters[*last]);
-        // What is done at once needs no counter.
-        let is_all = turns > 1 && indices.last().is_some_and(|last| count(&self.nest.indices[*last]) == turns);
-        let row = self.row(counter.filter(|_| !is_all).unwrap_or(ZERO), turns);
+        let row = self.row(counter, turns);
         for at in 0..sums.len() {
             if sums.len() > 1 {
                 self.go_to(at);
@@ -61,15 +64,15 @@ impl Lowering<'_> {
                 let value = self.expr(body);
                 next = self.block.value(op, 0, &[next, value]);
             }
-            if counter.is_some() {
-                self.block.effect(Op::Assign, 0, &[sums[at], next]);
-            } else {
+            if looped.is_empty() {
                 sums[at] = next;
+            } else {
+                self.block.effect(Op::Assign, 0, &[sums[at], next]);
             }
         }
-        if let Some((last, counter)) = indices.last().zip(counter) {
+        if let Some(last) = indices.last() {
             self.counters[*last] = counter;
-            self.close(indices, turns, sums, moves);
+            self.close(looped, if looped.len() == indices.len() { turns } else { 1 }, sums, moves);
         }
     }
 

@@ -11,10 +11,13 @@ fn lab_exp_near(r: f32) -> f32 {
   return p * r * r + r + 1.0f;
 }
 
+// The nearest whole number of powers is what is left in the mantissa of a sum: drivers take long to round, and to convert what
+// may be out of range. What is large is infinite, what is NaN stays so.
 fn lab_exp(v: f32) -> f32 {
-  let n = round(v * 1.442695f);
-  let y = lab_scale(lab_exp_near(v - n * 0.6933594f + n * 2.1219444e-4f), i32(n));
-  return select(select(select(y, 0.0f, v < -104.0f), lab_f(0x7f800000u), v > 89.0f), v, lab_isnan(v));
+  let n = bitcast<i32>(v * 1.442695f + 12582912.0f) - 0x4b400000i;
+  let k = f32(n);
+  let y = bitcast<u32>(lab_exp_near(v - k * 0.6933594f + k * 2.1219444e-4f)) + (u32(n) << 23u);
+  return select(select(v * 3e38f, lab_f(y), v < 88.72284f), 0.0f, v < -87.33654f);
 }
 
 fn lab_exp2(v: f32) -> f32 {
