@@ -18,6 +18,7 @@ use crate::wgsl::spec::{KernelSpec, KernelTensor, NestOf};
 pub(super) fn target(limits: &DeviceLimits, adapter: &AdapterInfo, spec: &ProgramSpec) -> Target {
     Target {
         is_cpu: adapter.device_type == "cpu",
+        has_rows: adapter.backend != "host",
         leaves_loops: adapter.name.starts_with("llvmpipe"),
         is_aligned: false,
         most_lanes: limits.invocations_per_workgroup,

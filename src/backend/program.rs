@@ -12,14 +12,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::loops::ir::{Buffer, BufferIndex, BufferKind, Loops, any_load, each_computed};
 use crate::loops::lower::lower;
 use crate::loops::optimise::versions::redefines;
-use crate::loops::optimise::{has_points, optimise, split};
+use crate::loops::optimise::{has_points, join_rows, optimise, split};
 use crate::loops::virtuals::Computation;
 use crate::node::{MemoryMode, TensorNode};
 use crate::notation::check::{Given, check_parsed};
 use crate::notation::parse;
 use crate::notation::program::{Program, StaticBound, times};
 use crate::notation::spec::{ProgramSource, ProgramSpec};
-use crate::schedule::{Target, busy};
+use crate::schedule::{Target, busy, rows};
 use crate::wgsl::spec::KernelSpec;
 
 /// The statics of a program, with what they must satisfy.
@@ -59,6 +59,9 @@ fn parts_of(spec: &ProgramSpec, known: &OptimizeCtx, mut target: Target, most_wo
     if !spec.is_plain {
         optimise(&mut loops);
         split(&mut loops, busy(target.is_cpu), target.is_cpu);
+        if target.has_rows {
+            join_rows(&mut loops, rows(&target));
+        }
     }
     let loops = Arc::new(loops);
     let (mut tensors, mut kept) = (Vec::new(), vec![false; nodes.len()]);

@@ -1,8 +1,9 @@
 //! Loops: how a program is computed, one nest after another.
 //!
 //! The points of a nest are independent: whatever one writes no other reads or writes, but for atomic accumulation. A point
-//! reads the values from before the nest; it stores when all its stages are computed. Expressions are those of the program,
-//! with buffers in place of nodes.
+//! reads the values from before the nest; it stores when all its stages are computed. Where a point is a row, stages store
+//! what they compute of each element at once, and later ones may read that. Expressions are those of the program, with buffers
+//! in place of nodes.
 
 use crate::dtype::DType;
 use crate::loops::rewrite::{any_part, each_part};
@@ -78,12 +79,14 @@ pub struct Stage {
 /// An accumulation within a point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fold {
-    /// How.
-    pub op: Accumulate,
+    /// How; `None` where values are stored alone.
+    pub op: Option<Accumulate>,
     /// What it starts from.
     pub start: Expr,
     /// Over which indices, the last one the fastest.
     pub over: Vec<IndexId>,
+    /// Whether each value is stored, as soon as it is computed and before any later stage, and not what they come to.
+    pub is_each: bool,
 }
 
 /// An element of a buffer that is written.
@@ -99,6 +102,11 @@ pub struct Store {
 }
 
 impl Stage {
+    /// Whether each value that is accumulated is stored.
+    pub fn is_each(&self) -> bool {
+        self.fold.as_ref().is_some_and(|fold| fold.is_each)
+    }
+
     /// Calls `visit` for every expression: the start, the value, the positions of the store.
     pub fn each_expr<'s>(&'s self, visit: &mut dyn FnMut(&'s Expr)) {
         if let Some(fold) = &self.fold {

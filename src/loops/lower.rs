@@ -228,7 +228,7 @@ fn stage(place: Place, first: Option<(Accumulate, Expr)>, over: &[IndexId], mut 
     let mut fold = None;
     match first {
         Some((op, start)) if over.is_empty() => value = combined(op, start, value),
-        Some((op, start)) => fold = Some(Fold { op, start, over: over.to_vec() }),
+        Some((op, start)) => fold = Some(Fold { op: Some(op), start, over: over.to_vec(), is_each: false }),
         None => {}
     }
     Stage { value, fold, store: Some(Store { target, positions, atomic: None }) }

@@ -29,8 +29,10 @@ impl Loops {
         for (number, stage) in nest.stages.iter().enumerate() {
             write!(f, "  %{number} = ")?;
             if let Some(fold) = &stage.fold {
-                words.write_expr(&fold.start, f)?;
-                write!(f, "\n  %{number} {} ", AssignOp::Onto(fold.op).symbol())?;
+                if let Some(op) = fold.op {
+                    words.write_expr(&fold.start, f)?;
+                    write!(f, "\n  %{number} {} ", AssignOp::Onto(op).symbol())?;
+                }
             }
             words.write_expr(&stage.value, f)?;
             words.write_ranges(" over ", stage.fold.as_ref().map_or(&[], |fold| &fold.over), f)?;
@@ -40,7 +42,8 @@ impl Loops {
             let Some(Store { target, positions, atomic }) = &stage.store else { continue };
             write!(f, "  {}", words.tensors[*target])?;
             words.write_positions(positions, f)?;
-            writeln!(f, " {} %{number}", atomic.map_or(AssignOp::Set, AssignOp::Onto).symbol())?;
+            let each = if stage.is_each() { " each" } else { "" };
+            writeln!(f, " {} %{number}{each}", atomic.map_or(AssignOp::Set, AssignOp::Onto).symbol())?;
         }
         Ok(())
     }

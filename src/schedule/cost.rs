@@ -55,7 +55,7 @@ impl<'a> Parts<'a> {
             // The accumulation.
             parts.all.push(Part { weight: times, on: u32::MAX, along: 0 });
             if let Some(store) = &stage.store {
-                parts.access(&store.positions, 1.0, u32::MAX);
+                parts.access(&store.positions, if stage.is_each() { times } else { 1.0 }, u32::MAX);
             }
             parts.sums += u64::from(stage.fold.is_some());
         }

@@ -67,6 +67,8 @@ pub struct Chosen {
 pub struct Target {
     /// Whether kernels run on the CPU: a few cores, to which barriers are dear.
     pub is_cpu: bool,
+    /// Whether a kernel may read what it stored: the host driver stores when all points are computed.
+    pub has_rows: bool,
     /// Whether loops are left after some turns: Mesa's llvmpipe (22.3) does so after 65,535 of all loops of a kernel.
     pub leaves_loops: bool,
     /// Whether every tensor starts at a multiple of four floats.
@@ -105,6 +107,16 @@ const VARIED: usize = 2;
 /// Points that keep a device busy.
 pub const fn busy(is_cpu: bool) -> u64 {
     if is_cpu { 4096 } else { 16384 }
+}
+
+/// Rows that keep a device busy, and their length from which on that is as good as a kernel of their elements: by neighbouring
+/// invocations, or one after the other on a CPU. Where schedules are forced that is not looked at.
+pub const fn rows(target: &Target) -> (u64, u64) {
+    match (target.forced, target.is_cpu) {
+        (Some(_), _) => (1, 1),
+        (None, true) => (64, 1),
+        (None, false) => (256, LONG_REDUCTION),
+    }
 }
 
 /// The schedules of a nest, the one with the least estimate first; at least one.

@@ -8,7 +8,7 @@ pub(crate) mod position;
 pub(crate) mod reduce;
 mod tile;
 
-use crate::loops::ir::{BufferIndex, Fold, Loops, Nest, Stage};
+use crate::loops::ir::{BufferIndex, Fold, Loops, Nest, Store};
 use crate::notation::ast::Accumulate;
 use crate::notation::program::{IndexId, LoopIndex, Ty, Value};
 use crate::steps::block::{Block, Reg, ZERO};
@@ -134,51 +134,61 @@ impl<'a> Lowering<'a> {
             let mut values = Vec::with_capacity(self.points.len());
             for at in 0..self.points.len() {
                 self.go_to(at);
-                places.push(self.stage_place(stage));
+                if let Some(store) = stage.store.as_ref().filter(|_| !stage.is_each()) {
+                    places.push(self.place_of(store));
+                }
                 values.push(self.expr(stage.fold.as_ref().map_or(&stage.value, |fold| &fold.start)));
             }
             if let Some(Fold { op, over, .. }) = &stage.fold {
-                self.accumulate(*op, &mut values, over, &stage.value, false);
+                let sums = if op.is_some() { &mut values[..] } else { &mut [] };
+                let each = stage.store.as_ref().filter(|_| stage.is_each());
+                self.accumulate(*op, sums, over, &stage.value, each, false);
             }
             self.stages.extend(values);
         }
         self.stores(&places);
     }
 
-    /// Where a stage is stored.
-    pub fn stage_place(&mut self, stage: &Stage) -> Option<Place> {
-        stage.store.as_ref().map(|store| self.place(store.target, &store.positions, Outside::Dropped))
+    /// Where a store goes at the point.
+    pub fn place_of(&mut self, store: &Store) -> Place {
+        let (offset, inside) = self.place(store.target, &store.positions, Outside::Dropped);
+        (offset, self.both(inside, self.points[self.at].inside))
     }
 
     /// Stores what the stages computed.
-    pub fn stores(&mut self, places: &[Option<Place>]) {
+    pub fn stores(&mut self, places: &[Place]) {
         let nest = self.nest;
         let all: Vec<Reg> = std::mem::take(&mut self.stages);
         let count = self.points.len();
-        for (number, stage) in nest.stages.iter().enumerate() {
-            let Some(store) = &stage.store else { continue };
-            let op = match store.atomic {
-                None => Op::Store,
-                Some(Accumulate::Add) => Op::AtomicAdd,
-                Some(Accumulate::Mul) => Op::AtomicMul,
-                Some(Accumulate::Max) => Op::AtomicMax,
-                Some(Accumulate::Min) => Op::AtomicMin,
-            };
-            let tensor = self.tensor(store.target);
-            let mut at = 0;
-            while at < count {
-                let (places, values) = (&places[number * count + at..], &all[number * count + at..]);
-                let Some((offset, inside)) = places[0] else { break };
-                let (mut op, mut value, mut length) = (op, values[0], 1);
-                if op == Op::Store && at + 4 <= count && self.are_four(store.target, at, &places[..4]) {
-                    (op, length) = (Op::StoreQuad, 4);
-                    value = self.block.value(Op::Quad, 0, &values[..4]);
-                }
-                let inside = self.both(inside, self.points[at].inside);
-                let inside = inside.unwrap_or_else(|| self.block.value(Op::Truth, 1, &[]));
-                self.block.effect(op, tensor, &[offset, value, inside]);
-                at += length;
+        let mut places = places.chunks(count);
+        for (values, stage) in all.chunks(count).zip(&nest.stages) {
+            if let Some(store) = stage.store.as_ref().filter(|_| !stage.is_each()) {
+                self.store(store, places.next().unwrap_or_default(), values);
             }
+        }
+    }
+
+    /// Stores values, those at a point or in a row.
+    pub fn store(&mut self, store: &Store, places: &[Place], values: &[Reg]) {
+        let op = match store.atomic {
+            None => Op::Store,
+            Some(Accumulate::Add) => Op::AtomicAdd,
+            Some(Accumulate::Mul) => Op::AtomicMul,
+            Some(Accumulate::Max) => Op::AtomicMax,
+            Some(Accumulate::Min) => Op::AtomicMin,
+        };
+        let tensor = self.tensor(store.target);
+        let mut at = 0;
+        while at < places.len() {
+            let (offset, inside) = places[at];
+            let (mut op, mut value, mut length) = (op, values[at], 1);
+            if op == Op::Store && at + 4 <= places.len() && self.are_four(store.target, &places[at..at + 4]) {
+                (op, length) = (Op::StoreQuad, 4);
+                value = self.block.value(Op::Quad, 0, &values[at..at + 4]);
+            }
+            let inside = inside.unwrap_or_else(|| self.block.value(Op::Truth, 1, &[]));
+            self.block.effect(op, tensor, &[offset, value, inside]);
+            at += length;
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Accumulation: loops with variables around them.
 
+use crate::loops::ir::Store;
 use crate::loops::lower;
 use crate::notation::ast::{Accumulate, ReduceOp};
 use crate::notation::program::{Expr, IndexId, Ty, Value};
@@ -19,20 +20,22 @@ impl Lowering<'_> {
         };
         let start = self.constant(neutral(body.ty, op));
         let mut sum = [start];
-        self.accumulate(op, &mut sum, indices, body, true);
+        self.accumulate(Some(op), &mut sum, indices, body, None, true);
         sum[0]
     }
 
-    /// Accumulates the values of an expression, in order, onto what is there: at this point, or at each one of the tile.
+    /// Accumulates the values of an expression, in order, onto what is there, and stores each: at this point if the loop
+    /// `moves`, or at each one of the tile. Without an operator there are no sums.
     pub(super) fn accumulate(
         &mut self,
-        op: Accumulate,
+        op: Option<Accumulate>,
         sums: &mut [Reg],
         indices: &[IndexId],
         body: &Expr,
+        each: Option<&Store>,
         moves: bool,
     ) {
-        let op = accumulation(op, body.ty);
+        let op = accumulation(op.unwrap_or(Accumulate::Add), body.ty);
         let (mut turns, mut looped, mut counter) = (1, indices, ZERO);
         if let Some((last, outer)) = indices.split_last() {
             turns = if moves { 1 } else { self.turns };
@@ -52,18 +55,27 @@ impl Lowering<'_> {
             counter = self.counters[*last];
         }
         let row = self.row(counter, turns);
-        for at in 0..sums.len() {
-            if sums.len() > 1 {
+        for at in 0..if moves { 1 } else { self.points() } {
+            if !moves {
                 self.go_to(at);
             }
-            let mut next = sums[at];
+            let mut next = sums.get(at).copied();
+            let (mut places, mut values) = (Vec::new(), Vec::new());
             for turn in &row {
                 if let Some(last) = indices.last() {
                     self.counters[*last] = *turn;
                 }
                 let value = self.expr(body);
-                next = self.block.value(op, 0, &[next, value]);
+                if let Some(store) = each {
+                    places.push(self.place_of(store));
+                    values.push(value);
+                }
+                next = next.map(|next| self.block.value(op, 0, &[next, value]));
             }
+            if let Some(store) = each {
+                self.store(store, &places, &values);
+            }
+            let Some(next) = next else { continue };
             if looped.is_empty() {
                 sums[at] = next;
             } else {

@@ -104,10 +104,9 @@ impl Lowering<'_> {
     }
 
     /// Whether four stores are in a row, from a multiple of 4, and all or none of them are done.
-    pub(super) fn are_four(&self, buffer: BufferIndex, at: usize, places: &[Option<Place>]) -> bool {
+    pub(super) fn are_four(&self, buffer: BufferIndex, places: &[Place]) -> bool {
         let mut first = Sum::default();
-        places.iter().enumerate().all(|(next, place)| {
-            let Some((offset, inside)) = place else { return false };
+        places.iter().enumerate().all(|(next, (offset, inside))| {
             let mut sum = Sum::default();
             self.add(&mut sum, *offset, 1);
             sum.constant = sum.constant.wrapping_sub(next as u32);
@@ -118,8 +117,13 @@ impl Lowering<'_> {
                     && first.constant.is_multiple_of(4)
                     && is_aligned(&first);
             }
-            sum == first && inside.is_none() && self.points[at].inside == self.points[at + next].inside
+            sum == first && *inside == places[0].1
         })
+    }
+
+    /// How many points are computed together.
+    pub(super) fn points(&self) -> usize {
+        self.points.len()
     }
 
     /// What is asked for from here on is asked for at that point.

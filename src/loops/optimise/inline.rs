@@ -14,7 +14,7 @@ use crate::loops::rewrite::{IndexMap, each_child, map_expr};
 use crate::notation::program::{self, Affine, Expr, ExprKind, Load, Position, Ty, points};
 
 /// Two loads and four operations, or one load and eight.
-const CHEAP: u64 = 12;
+pub const CHEAP: u64 = 12;
 /// A load or two and a function or two.
 const BROADCAST: u64 = 24;
 /// A few loads and functions.

@@ -6,6 +6,7 @@
 
 use crate::loops::ir::{BufferIndex, BufferKind, Loops, Nest, Stage};
 use crate::loops::optimise::inline::{add_indices, rounded};
+use crate::loops::optimise::rows::{self, Rows};
 use crate::loops::optimise::{is_fine, is_whole, may_pass};
 use crate::loops::rewrite::{IndexMap, each_child, map_affines, map_indices, map_part};
 use crate::notation::program::{Affine, Expr, ExprKind, Load, LoopIndex, Position, Term, points, product};
@@ -13,11 +14,11 @@ use crate::notation::program::{Affine, Expr, ExprKind, Load, LoopIndex, Position
 /// Stages of a nest, at most.
 const MOST_STAGES: usize = 16;
 
-/// Merges as many nests as may be.
-pub fn merge(loops: &mut Loops) {
+/// Merges as many nests as may be: over the same points, or elementwise ones into those that accumulated their rows.
+pub fn merge(loops: &mut Loops, rows: Option<Rows>) {
     let mut later = 1;
     while later < loops.nests.len() {
-        let merged = (0..later).rev().find_map(|earlier| Some((earlier, merged(loops, earlier, later)?)));
+        let merged = (0..later).rev().find_map(|earlier| Some((earlier, merged(loops, earlier, later, rows)?)));
         let Some((earlier, (nest, at))) = merged else {
             later += 1;
             continue;
@@ -35,14 +36,16 @@ pub fn merge(loops: &mut Loops) {
 }
 
 /// Two nests as one, and which of their places it takes.
-fn merged(loops: &Loops, earlier: usize, later: usize) -> Option<(Nest, usize)> {
+fn merged(loops: &Loops, earlier: usize, later: usize, rows: Option<Rows>) -> Option<(Nest, usize)> {
     let (first, second) = (&loops.nests[earlier], &loops.nests[later]);
     if first.stages.len() + second.stages.len() > MOST_STAGES || first.is_atomic() || second.is_atomic() {
         return None;
     }
-    let (mut map, is_paired) = match read_by(first, second) {
-        Some(read) => behind(loops, first, second, read)?,
-        None => (beside(first, second)?, true),
+    let (mut map, is_paired) = match (read_by(first, second), rows) {
+        (Some(read), Some(rows)) => (rows.points(first, second, read)?, true),
+        (Some(read), None) => behind(loops, first, second, read)?,
+        (None, None) => (beside(first, second)?, true),
+        (None, Some(_)) => return None,
     };
     let between = &loops.nests[earlier + 1..later];
     let at = if may_pass(first, between) {
@@ -58,6 +61,9 @@ fn merged(loops: &Loops, earlier: usize, later: usize) -> Option<(Nest, usize)> 
         free: second.free.clone(),
         stages: Vec::with_capacity(first.stages.len() + second.stages.len()),
     };
+    if rows.is_some() {
+        nest.free.retain(|index| map.all().any(|affine| affine.alone() == Some(*index)));
+    }
     add_indices(&mut map, first, &mut nest);
     for stage in &first.stages {
         nest.stages.push(moved(stage, &map)?);
@@ -66,6 +72,9 @@ fn merged(loops: &Loops, earlier: usize, later: usize) -> Option<(Nest, usize)> 
         let stage = behind_stages(stage, &nest.stages[..first.stages.len()], loops, first.stages.len())?;
         nest.stages.push(stage);
     }
+    if let Some(rows) = rows {
+        rows.spread(&mut nest, &second.free)?;
+    }
     let is_kept = drop_stores(loops, &mut nest, first.stages.len(), (earlier, later), is_paired);
     if is_kept {
         if !is_paired {
@@ -73,7 +82,13 @@ fn merged(loops: &Loops, earlier: usize, later: usize) -> Option<(Nest, usize)> 
         }
         nest.name = format!("{}+{}", first.name, second.name);
     }
-    is_fine(&nest).then_some((nest, at))
+    if !is_fine(&nest) {
+        return None;
+    }
+    if rows.is_some() {
+        rows::keep_values(&mut nest, loops);
+    }
+    Some((nest, at))
 }
 
 /// Drops what the first stages store for nobody; whether anything is left of it.
@@ -194,7 +209,7 @@ fn beside(first: &Nest, second: &Nest) -> Option<IndexMap> {
 }
 
 /// A stage of the first nest at the points of the second.
-fn moved(stage: &Stage, map: &IndexMap) -> Option<Stage> {
+pub fn moved(stage: &Stage, map: &IndexMap) -> Option<Stage> {
     let mut stage = stage.clone();
     let mut is_moved = true;
     stage.each_part(&mut |part| is_moved &= map_part(part, map));
@@ -218,7 +233,7 @@ fn behind_stages(stage: &Stage, before: &[Stage], loops: &Loops, by: usize) -> O
             for (at, stage) in before.iter().enumerate() {
                 let Some(store) = stage.store.as_ref().filter(|store| store.target == load.node) else { continue };
                 is_stored = true;
-                if found.is_none() && store.positions == load.positions && load.pad.is_none() {
+                if found.is_none() && store.positions == load.positions && load.pad.is_none() && !stage.is_each() {
                     found = Some(at);
                 }
             }

@@ -5,13 +5,15 @@
 //! 3. Nests over the same points become the stages of one (`merge`): what feeds a reduction at its points, what follows it,
 //!    and elementwise nests side by side.
 //! 4. Reductions inside expressions become stages; long ones are split for a device (`split`), if asked for.
-//! 5. What nobody reads is dropped, and buffers that did not need one of their own go back.
+//! 5. Elementwise nests go into those that accumulated their rows (`rows`), if asked for.
+//! 6. What nobody reads is dropped, and buffers that did not need one of their own go back.
 //!
 //! A value that moves behind a nest that writes what it reads would be another value: nothing moves that far.
 
 mod cost;
 pub(crate) mod inline;
 mod merge;
+mod rows;
 mod split;
 pub(crate) mod versions;
 
@@ -34,10 +36,15 @@ pub fn optimise(loops: &mut Loops) {
     keep(loops, has_points);
     let made = versions::split(loops);
     inline::inline(loops, false);
-    merge::merge(loops);
+    merge::merge(loops, None);
     loops.nests.iter_mut().for_each(split::hoist);
     drop_unread(loops);
     versions::restore(loops, &made);
+}
+
+/// Does elementwise nests in those that accumulated their rows, at least so many of at least that length.
+pub fn join_rows(loops: &mut Loops, (least, length): (u64, u64)) {
+    merge::merge(loops, Some(rows::Rows { least, length }));
 }
 
 /// Leaves the other nests out.

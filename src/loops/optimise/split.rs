@@ -44,7 +44,11 @@ fn take(expr: &mut Expr, indices: &[LoopIndex], first: usize, made: &mut Vec<Sta
     };
     let mut stage = |value: Expr, op| {
         let (ty, over) = (value.ty, over.clone());
-        made.push(Stage { value, fold: Some(Fold { op, start: neutral_start(ty, op), over }), store: None });
+        made.push(Stage {
+            value,
+            fold: Some(Fold { op: Some(op), start: neutral_start(ty, op), over, is_each: false }),
+            store: None,
+        });
         Expr::new(ExprKind::Stage(first + made.len() - 1), ty)
     };
     let number = |number| Expr::constant(Value::I32(number));
@@ -104,7 +108,9 @@ pub fn split(loops: &mut Loops, busy: u64, in_rows: bool) {
 /// A nest that accumulates parts of a stage, which accumulates those from then on.
 fn parts_of(loops: &mut Loops, at: usize, stage: usize, (busy, in_rows): (u64, bool)) -> Option<Nest> {
     let nest = &loops.nests[at];
-    let Stage { value, fold: Some(Fold { op, over, start }), .. } = &nest.stages[stage] else { return None };
+    let Stage { value, fold: Some(Fold { op: Some(op), over, start, .. }), .. } = &nest.stages[stage] else {
+        return None;
+    };
     let (all, own) = (points(&nest.indices, &nest.free), points(&nest.indices, over));
     let is_worth = all <= FEW_POINTS && times(all, own) >= LEAST_WORK;
     if !(is_worth || own > MOST_ITERATIONS) || value.ty == Ty::Bool || uses_stages(value) || all > u64::from(u32::MAX) {
@@ -175,7 +181,7 @@ fn parts_of(loops: &mut Loops, at: usize, stage: usize, (busy, in_rows): (u64, b
     let load = Load { node: target, positions: positions.clone(), pad: None };
     partial.stages.push(Stage {
         value: of_part,
-        fold: Some(Fold { op, start, over: over.clone() }),
+        fold: Some(Fold { op: Some(op), start, over: over.clone(), is_each: false }),
         store: Some(Store { target, positions, atomic: None }),
     });
     loops.buffers.push(Buffer {
@@ -194,7 +200,7 @@ fn parts_of(loops: &mut Loops, at: usize, stage: usize, (busy, in_rows): (u64, b
     fold.over = vec![part];
     if !is_whole {
         let begun = Expr::new(ExprKind::Stage(stage), ty);
-        let mut first = Fold { op, start: std::mem::replace(&mut fold.start, begun), over };
+        let mut first = Fold { op: Some(op), start: std::mem::replace(&mut fold.start, begun), over, is_each: false };
         for index in &mut first.over {
             if *index == along {
                 *index = part + 1;

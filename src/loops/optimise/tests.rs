@@ -1,4 +1,4 @@
-use super::optimise;
+use super::{join_rows, optimise};
 use crate::dtype::DType;
 use crate::loops::ir::Loops;
 use crate::loops::lower::lower;
@@ -71,6 +71,75 @@ y:4 for i in 0:9, j in 0:13
   y[i, j] = %0
 ";
     assert_eq!(floats(text, &[("x", &[9, 13])], &["y"]), want);
+}
+
+/// The nests of a program with at least so many rows of at least that length joined.
+fn joined(text: &str, given: &[(&str, DType, &[u32])], outputs: &[&str], least: (u64, u64)) -> String {
+    let mut loops = optimised(text, given, outputs);
+    join_rows(&mut loops, least);
+    nests(&loops)
+}
+
+const SOFTMAX: &str = "m[i] max=! x[i, j]\ns[i] +=! exp(x[i, j] - m[i])\ny[i, j] = exp(x[i, j] - m[i]) / s[i]";
+
+#[test]
+fn the_rows_of_a_softmax_are_one_nest_that_computes_exponentials_once() {
+    let x: [(&str, DType, &[u32]); 1] = [("x", DType::F32, &[9, 13])];
+    let want = "y:3 for i in 0:9
+  %0 = -inf
+  %0 max= x[i, j] over j in 0:13
+  %1 = 0.0
+  %1 += exp((x[i, j] - %0)) over j in 0:13
+  %2 = (y[i, j] / %1) over j in 0:13
+  y[i, j] = %1 each
+  y[i, j] = %2 each
+";
+    assert_eq!(joined(SOFTMAX, &x, &["y"], (9, 13)), want);
+    assert_eq!(joined(SOFTMAX, &x, &["y"], (10, 13)).matches(" for ").count(), 2, "too few rows");
+    assert_eq!(joined(SOFTMAX, &x, &["y"], (9, 14)).matches(" for ").count(), 2, "too short ones");
+}
+
+#[test]
+fn what_a_row_accumulates_is_stored_alone_where_that_is_the_result() {
+    let given: [(&str, DType, &[u32]); 2] = [("x", DType::F32, &[900, 130]), ("v", DType::F32, &[130, 40])];
+    let text =
+        "m[i] max=! x[i, j]\ne[i, j] = exp(x[i, j] - m[i])\ns[i] +=! e[i, j]\ny[i, k] +=! e[i, j] / s[i] * v[j, k]";
+    let want = "m:1+s:3+e:2 for i in 0:900
+  %0 = -inf
+  %0 max= x[i, j] over j in 0:130
+  %1 = 0.0
+  %1 += exp((x[i, j] - %0)) over j in 0:130
+  %2 = %1
+  e[i, j] = %1 each
+  s[i] = %2
+";
+    let nests = joined(text, &given, &["y"], (1, 1));
+    assert!(nests.starts_with(want) && nests.matches(" for ").count() == 2, "{nests}");
+}
+
+#[test]
+fn rows_keep_no_values_where_that_would_round_or_where_they_are_read() {
+    let given: [(&str, DType, &[u32]); 2] = [("x", DType::F32, &[9, 13]), ("y", DType::F16, &[9, 13])];
+    let rounded = joined(SOFTMAX, &given, &["y"], (1, 1));
+    assert!(rounded.matches(" for ").count() == 1 && rounded.matches("exp").count() == 2, "{rounded}");
+    let in_place = joined(&SOFTMAX.replace('y', "x"), &given[..1], &["x"], (1, 1));
+    assert!(in_place.matches(" for ").count() == 1 && in_place.matches("exp").count() == 2, "{in_place}");
+}
+
+#[test]
+fn rows_stay_apart_where_they_are_read_or_written_by_others() {
+    let given: [(&str, DType, &[u32]); 3] =
+        [("x", DType::F32, &[9, 9]), ("y", DType::F32, &[9]), ("w", DType::F32, &[9, 40])];
+    for text in [
+        // Of the next row, of a column, of what is not a row.
+        "m[i] max=! x[i, j]\nz[i, j] = x[i, j] - m[i + 1] where i in 0:8",
+        "m[i] max=! x[j, i]\nx[i, j] = x[i, j] - m[i]",
+        "m[i] max=! w[i, k]\nz[i, j] = x[i, j] - m[i]",
+        "m[i] max=! x[i, j]\nz[i] = m[i]\nm[i] = y[i]\nx[i, j] = x[i, j] - m[i]",
+    ] {
+        let nests = joined(text, &given, &["z"][..usize::from(text.contains('z'))], (1, 1));
+        assert!(nests.matches(" for ").count() > 1, "{nests}");
+    }
 }
 
 #[test]

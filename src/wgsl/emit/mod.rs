@@ -8,9 +8,9 @@ mod print;
 #[cfg(test)]
 mod tests;
 
-use crate::loops::ir::{BufferIndex, Fold, Loops, Nest};
+use crate::loops::ir::{BufferIndex, Fold, Loops, Nest, Stage};
 use crate::notation::ast::Accumulate;
-use crate::notation::program::{Expr, IndexId, StaticIndex};
+use crate::notation::program::{IndexId, StaticIndex};
 use crate::schedule::{Schedule, Spread, iterations};
 use crate::steps::Lowering;
 use crate::steps::block::{Reg, ZERO};
@@ -213,13 +213,15 @@ impl Emitter<'_> {
         let mut globals = format!("const lab_width = {}u;\n\n", self.lanes);
         let mut places = Vec::with_capacity(nest.stages.len());
         for (at, stage) in nest.stages.iter().enumerate() {
-            if stage.fold.is_some() {
+            if stage.fold.as_ref().is_some_and(|fold| fold.op.is_some()) {
                 let ty = stage.value.ty.name();
                 globals.push_str(&format!("var<workgroup> lab_lanes{at}: array<{ty}, lab_width>;\n\n"));
             }
-            places.push(self.lowering.stage_place(stage));
+            if let Some(store) = stage.store.as_ref().filter(|_| !stage.is_each()) {
+                places.push(self.lowering.place_of(store));
+            }
             let value = match &stage.fold {
-                Some(fold) => self.shared(fold, &stage.value, at as u64),
+                Some(fold) => self.shared(fold, stage, at as u64),
                 None => self.lowering.expr(&stage.value),
             };
             self.lowering.stages.push(value);
@@ -233,12 +235,14 @@ impl Emitter<'_> {
         (globals, grid)
     }
 
-    /// Accumulates with all lanes, in a tree; every lane gets the result.
-    fn shared(&mut self, fold: &Fold, value: &Expr, stage: u64) -> Reg {
-        let combine = accumulation(fold.op, value.ty);
+    /// Accumulates with all lanes, in a tree; every lane gets the result. What is stored of each element is read by the lane
+    /// that stored it, if at all.
+    fn shared(&mut self, fold: &Fold, Stage { value, store, .. }: &Stage, stage: u64) -> Reg {
+        let op = fold.op.unwrap_or(Accumulate::Add);
+        let combine = accumulation(op, value.ty);
         let start = self.lowering.expr(&fold.start);
-        let start_of_lane = match fold.op {
-            Accumulate::Add | Accumulate::Mul => self.lowering.constant(neutral(value.ty, fold.op)),
+        let start_of_lane = match op {
+            Accumulate::Add | Accumulate::Mul => self.lowering.constant(neutral(value.ty, op)),
             // The extreme of a NaN and of nothing is NaN: no number is neutral, but each lane may begin with the start.
             Accumulate::Max | Accumulate::Min => start,
         };
@@ -248,9 +252,17 @@ impl Emitter<'_> {
         let turn = self.text("turn", 0);
         self.decode(turn, &fold.over, &[]);
         let value = self.lowering.expr(value);
+        if let Some(store) = store.as_ref().filter(|_| fold.is_each) {
+            let place = self.lowering.place_of(store);
+            self.lowering.store(store, &[place], &[value]);
+        }
+        let count = iterations(&self.lowering.nest.indices, &fold.over);
+        if fold.op.is_none() {
+            self.close(TURNS, count, &[]);
+            return ZERO;
+        }
         let next = self.lowering.block.value(combine, 0, &[sum, value]);
         self.lowering.block.effect(Op::Assign, 0, &[sum, next]);
-        let count = iterations(&self.lowering.nest.indices, &fold.over);
         self.close(TURNS, count, &[sum]);
         let mine = self.text("lab_lanes#[lane]", stage);
         self.lowering.block.effect(Op::Assign, 0, &[mine, sum]);

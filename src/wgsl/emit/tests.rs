@@ -89,7 +89,7 @@ fn what_does_not_change_stands_outside_the_loop() {
     let value = binary(BinaryOp::Mul, binary(BinaryOp::Mul, load(1, &[0]), constant(3.0)), load(2, &[1]));
     let mut nest = nest(0, &[5, 7], value);
     nest.free = vec![0];
-    nest.stages[0].fold = Some(Fold { op: Accumulate::Add, start: load(0, &[0]), over: vec![1] });
+    nest.stages[0].fold = Some(Fold { op: Some(Accumulate::Add), start: load(0, &[0]), over: vec![1], is_each: false });
     nest.stages[0].store = Some(Store { target: 0, positions: at(&[0]), atomic: None });
     let emitted = emit(&loops, &nest);
     let body = "  let v5 = load_t0(point);
