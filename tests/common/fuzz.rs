@@ -37,6 +37,8 @@ pub struct Ran {
     pub programs: u64,
     /// Kernels by who computes a point: an invocation, one of a tile, a workgroup.
     pub kernels: [u64; 3],
+    /// Kernels whose tensors lie in three heaps or more.
+    pub heaps: u64,
 }
 
 /// Programs after which every way must have been gone, and every schedule met.
@@ -49,6 +51,7 @@ impl Count {
         let is_enough = self.refused * 3 <= self.statements + self.refused && self.unknown * 3 <= self.elements;
         let is_met = |(at, (way, ran)): (usize, (&OnGpu, &Ran))| match way.schedule {
             _ if !ways.have(at) => true,
+            None if way.is_apart => ran.heaps * 4 > ran.programs,
             None => ran.programs > 0,
             Some(Forced::PerPoint) => ran.kernels[0] > 0,
             Some(Forced::Tiled) => ran.kernels[1] > 0,
@@ -65,10 +68,12 @@ impl Count {
 
     /// How often each way was gone.
     pub fn table(&self) -> String {
-        let mut text =
-            format!("{:22}{:>10}{:>12}{:>10}{:>12}", "on the gpu", "programs", "per point", "tiled", "workgroups");
-        for (way, Ran { programs, kernels: [point, tiled, workgroup] }) in WAYS.iter().zip(self.ways) {
-            text.push_str(&format!("\n{:22}{programs:>10}{point:>12}{tiled:>10}{workgroup:>12}", way.name));
+        let mut text = format!(
+            "{:22}{:>10}{:>12}{:>10}{:>12}{:>12}",
+            "on the gpu", "programs", "per point", "tiled", "workgroups", "3 heaps"
+        );
+        for (way, Ran { programs, kernels: [point, tiled, workgroup], heaps }) in WAYS.iter().zip(self.ways) {
+            text.push_str(&format!("\n{:22}{programs:>10}{point:>12}{tiled:>10}{workgroup:>12}{heaps:>12}", way.name));
         }
         text
     }
@@ -129,8 +134,8 @@ impl Ways {
     }
 }
 
-/// A slab of [`Devices::apart`], in which most tensors fit, and a heap, in which few do.
-pub const APART_BYTES: [u64; 2] = [16 << 10, 1 << 10];
+/// A slab of [`Devices::apart`], in which most tensors fit, and a heap: each slab has one of its own, made to measure.
+pub const APART_BYTES: [u64; 2] = [16 << 10, 1];
 
 /// A way that a program goes on the GPU.
 struct OnGpu {
@@ -211,8 +216,12 @@ enum Take {
     Nth(usize),
 }
 
-/// What a program leaves, and what it was compiled to.
-async fn drive<D: Driver>(way: &Way<'_, D>, grown: &Grown, program: &Program) -> Result<(Contents, Code<D>), String> {
+/// What a program leaves, what it was compiled to, and how many of its kernels are bound to three heaps or more.
+async fn drive<D: Driver>(
+    way: &Way<'_, D>,
+    grown: &Grown,
+    program: &Program,
+) -> Result<(Contents, Code<D>, u64), String> {
     let device = way.device;
     let mut spec = ProgramSpec::new("fuzz", grown.text.clone()).outputs(grown.outputs.clone());
     (spec.is_plain, spec.schedule, spec.binding) = (way.is_plain, way.schedule, way.binding);
@@ -226,6 +235,11 @@ async fn drive<D: Driver>(way: &Way<'_, D>, grown: &Grown, program: &Program) ->
     }
     let loaded: Vec<(&TensorNode, &[u8])> = nodes.iter().zip(grown.bytes.iter().map(Vec::as_slice)).collect();
     let text = |error: wgslab::Error| format!("refused: {error}");
+    if way.is_apart {
+        // Heaps that earlier programs left would hold all of this one.
+        device.free_unused_constants();
+        device.trim().map_err(text)?;
+    }
     let mut context = Context::root(device);
     for together in loaded.chunks(if way.is_apart { 1 } else { loaded.len().max(1) }) {
         context = context.init_from_host_many(together).map_err(text)?;
@@ -260,7 +274,9 @@ async fn drive<D: Driver>(way: &Way<'_, D>, grown: &Grown, program: &Program) ->
     }
     let tensors: Vec<&TensorNode> = read.iter().map(|(_, tensor)| tensor).collect();
     let bytes = routine.context().to_host_many(&tensors).await.map_err(text)?;
-    Ok((read.iter().map(|(name, _)| name.clone()).zip(bytes).collect(), code))
+    let is_wide = |line: &&str| line.starts_with("pooled") && line.contains("; binding 2 (");
+    let heaps = routine.explain().lines().filter(is_wide).count() as u64;
+    Ok((read.iter().map(|(name, _)| name.clone()).zip(bytes).collect(), code, heaps))
 }
 
 /// What a program means, or `None` where it cannot be run.
@@ -330,7 +346,7 @@ fn shown(value: Val) -> String {
 async fn fault<D: Driver>(way: &Way<'_, D>, grown: &Grown, count: &mut Count) -> Option<String> {
     let (program, state) = meaning(grown)?;
     match drive(way, grown, &program).await {
-        Ok((contents, _)) => difference(&program, &state, &contents, count),
+        Ok((contents, ..)) => difference(&program, &state, &contents, count),
         Err(error) => Some(error),
     }
 }
@@ -413,10 +429,13 @@ pub async fn check_seed<A: Driver, B: Driver>(
         };
         let device = if is_apart && check.program.nodes.iter().all(is_small) { &devices.apart } else { &devices.gpu };
         count.ways[at].programs += 1;
-        for binding in [None, Some(Binding::Pooled), Some(Binding::Direct)] {
-            if (takes == Takes::Each) != binding.is_some() {
-                continue;
-            }
+        let bindings = match takes {
+            Takes::Each => &[Some(Binding::Pooled), Some(Binding::Direct)][..],
+            // One for each tensor would not show which heaps they are in.
+            _ if is_apart => &[Some(Binding::Pooled)],
+            _ => &[None],
+        };
+        for &binding in bindings {
             let (mut turn, mut turns) = (0, 1);
             while turn < turns {
                 let take = match takes {
@@ -426,10 +445,11 @@ pub async fn check_seed<A: Driver, B: Driver>(
                 };
                 let way = Way { device, is_plain, is_apart, schedule, binding, takes: take };
                 let name = match binding {
-                    None => format!("gpu, {name}"),
-                    Some(binding) => format!("gpu, {name}, {binding:?} {turn}"),
+                    Some(binding) if takes == Takes::Each => format!("gpu, {name}, {binding:?} {turn}"),
+                    _ => format!("gpu, {name}"),
                 };
-                let code = check.one_way(&name, &way, &mut none).await?;
+                let (code, heaps) = check.one_way(&name, &way, &mut none).await?;
+                count.ways[at].heaps += heaps;
                 let text = code.explain();
                 for (kernels, who) in count.ways[at].kernels.iter_mut().zip([
                     ", an invocation each",
@@ -460,11 +480,16 @@ struct Check {
 }
 
 impl Check {
-    async fn one_way<D: Driver>(&self, name: &str, way: &Way<'_, D>, count: &mut Count) -> Result<Code<D>, String> {
+    async fn one_way<D: Driver>(
+        &self,
+        name: &str,
+        way: &Way<'_, D>,
+        count: &mut Count,
+    ) -> Result<(Code<D>, u64), String> {
         let message = match drive(way, &self.grown, &self.program).await {
             Err(message) => message,
-            Ok((contents, code)) => match difference(&self.program, &self.state, &contents, count) {
-                None => return Ok(code),
+            Ok((contents, code, heaps)) => match difference(&self.program, &self.state, &contents, count) {
+                None => return Ok((code, heaps)),
                 Some(message) => message,
             },
         };
