@@ -61,7 +61,7 @@ impl fmt::Display for Diagnostic {
         write!(f, "{line}:{column}: {message}\n{line} | {excerpt}\n")?;
         let mut below = String::new();
         for _ in 0..line.len() {
-            below.push(' ');
+            below.push_str(" ");
         }
         below.push_str(" | ");
         // A tab in the excerpt must be a tab in the caret line too, or the caret drifts.

@@ -244,11 +244,18 @@ impl fmt::Display for List<'_> {
 /// Texts one behind the other, with something between them.
 pub(crate) fn joined<S: AsRef<str>>(parts: impl IntoIterator<Item = S>, between: &str) -> String {
     let mut text = String::new();
-    for (at, part) in parts.into_iter().enumerate() {
-        text.push_str(if at == 0 { "" } else { between });
-        text.push_str(part.as_ref());
+    for part in parts {
+        add_part(&mut text, between, part.as_ref());
     }
     text
+}
+
+/// Adds another part, which is not empty.
+pub(crate) fn add_part(text: &mut String, between: &str, part: &str) {
+    if !text.is_empty() {
+        text.push_str(between);
+    }
+    text.push_str(part);
 }
 
 /// The parts of a text between any of those bytes, which are ASCII. What `str` has for this brings searchers of characters

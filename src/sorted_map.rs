@@ -28,9 +28,20 @@ impl<K: Ord, V> SortedMap<K, V> {
     }
 
     fn find(&self, key: &K) -> Result<usize, usize> {
-        match self.entries.last() {
-            Some((last, _)) if last < key => Err(self.entries.len()),
-            _ => self.entries.binary_search_by(|(known, _)| known.cmp(key)),
+        let (mut from, mut to) = (0, self.entries.len());
+        // Most new keys go to the end.
+        let mut middle = to.saturating_sub(1);
+        while from < to {
+            if self.entries[middle].0 < *key {
+                from = middle + 1;
+            } else {
+                to = middle;
+            }
+            middle = (from + to) / 2;
+        }
+        match self.entries.get(from) {
+            Some((known, _)) if known == key => Ok(from),
+            _ => Err(from),
         }
     }
 

@@ -26,11 +26,14 @@ impl<D: Driver> Context<D> {
         let delta = self.plan(&kept, &locals).map_err(in_batch)?;
         // Dropping it, on any error below or when this future is dropped, frees what it minted.
         let shared = self.extend_by(self.child(), &delta, true).map_err(in_batch)?;
-        let mut slots = Vec::with_capacity(codes.len());
+        let mut slots = Vec::new();
         for code in codes {
             slots.push(KernelSlots::of(code.specs(), &delta, shared.ctx_buffers()).map_err(named(code))?);
         }
-        let codes_and_slots: Vec<_> = codes.iter().copied().zip(slots.iter().map(Vec::as_slice)).collect();
+        let mut codes_and_slots = Vec::new();
+        for (code, slots) in codes.iter().zip(&slots) {
+            codes_and_slots.push((*code, &slots[..]));
+        }
         let linked = shared.link_kernels(&codes_and_slots).await?;
         // Local nodes share bytes, so those who use them run in the order of the batch.
         let scratch = (!locals.is_empty()).then(|| TensorNode::new("scratch", DType::U8, []));
@@ -66,14 +69,17 @@ impl<D: Driver> Context<D> {
         linked: Vec<D::Linked>,
         scratch: Option<TensorNode>,
     ) -> Result<Vec<Routine<D>>> {
-        let mut linked = linked.into_iter();
+        let mut all_linked = linked.into_iter();
         let mut line = self;
-        let mut routines = Vec::with_capacity(codes.len());
+        let mut routines = Vec::new();
         for code in codes {
             let scratch = scratch.as_ref().filter(|_| code.nodes().locals().next().is_some());
             let (place, child) = Place::behind(&line, code, scratch).map_err(named(code))?;
             line = child.build();
-            let linked = linked.by_ref().take(code.kernel_count()).collect();
+            let mut linked = Vec::new();
+            for kernel in all_linked.by_ref().take(code.kernel_count()) {
+                linked.push(kernel);
+            }
             routines.push(Routine::new(line.clone(), Work::Kernels { code: (*code).clone(), linked }, place));
         }
         Ok(routines)

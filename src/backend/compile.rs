@@ -1,9 +1,9 @@
 //! Compiling: context-free. Kernels with the same text for the same kinds of tensors share one pipeline.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::sync::Arc;
 
-use crate::backend::join::join_all;
+use crate::backend::join::Joined;
 use crate::backend::nodes::{CodeNodes, LinkPlan};
 #[cfg(feature = "notation")]
 use crate::backend::tune::Tuning;
@@ -128,7 +128,11 @@ impl<D: Driver> Device<D> {
         known: &D::OptimizeCtx,
         specs: Vec<S>,
     ) -> Result<Vec<Code<D>>> {
-        self.compile_all(specs.into_iter().map(|spec| self.parts(spec.into(), known)).collect()).await
+        let mut all = Vec::new();
+        for spec in specs {
+            all.push(self.parts(spec.into(), known));
+        }
+        self.compile_all(all).await
     }
 
     /// What a source is made of.
@@ -170,19 +174,19 @@ impl<D: Driver> Device<D> {
 
     /// Compiles the kernels of all parts concurrently, as they are.
     pub(crate) async fn compile_made(&self, all: Vec<Result<Parts>>) -> Result<Vec<Code<D>>> {
-        let mut compiling = Vec::new();
+        let mut compiling = Joined::new();
         // Nobody gets the codes behind one that is refused.
         for parts in all.iter().map_while(|parts| parts.as_ref().ok()) {
             for spec in &parts.specs {
-                compiling.push(D::compile(self.runner(), self.dev(), spec.clone()));
+                compiling.add(D::compile(self.runner(), self.dev(), spec.clone()));
             }
         }
         // Those with one text wait for the first of them, and share what it makes.
-        let mut compiled = join_all(compiling).await.into_iter();
-        let mut codes = Vec::with_capacity(all.len());
+        let mut compiled = compiling.outputs().await.into_iter();
+        let mut codes = Vec::new();
         for parts in all {
             let parts = parts?;
-            let mut kernels = Vec::with_capacity(parts.specs.len());
+            let mut kernels = Vec::new();
             for kernel in compiled.by_ref().take(parts.specs.len()) {
                 kernels.push(Arc::new(kernel.map_err(|error| compile_error(error, &parts.name))?));
             }
@@ -224,7 +228,7 @@ impl<D: Driver> Code<D> {
         }
         for spec in self.specs() {
             let [x, y, z] = spec.grid;
-            text.push_str(&format!("\nkernel \"{}\": {x} x {y} x {z} workgroups", spec.name));
+            let _ = write!(text, "\nkernel \"{}\": {x} x {y} x {z} workgroups", spec.name);
             #[cfg(feature = "notation")]
             if let Some(of) = &spec.nest
                 && let Some(nest) = of.loops.nests.get(of.nest)

@@ -49,7 +49,10 @@ impl<D: Driver> Context<D> {
         let DriverMemory { in_use_bytes, .. } = D::memory(self.device().runner());
         let in_use_after_bytes = in_use_bytes + slab_sizes_bytes.iter().sum::<u64>();
         let budget_bytes = D::budget_bytes(self.device().dev());
-        let nodes = code.nodes().created(&plan).map(|node| node.label().to_owned()).collect();
+        let mut nodes = Vec::new();
+        for node in code.nodes().created(&plan) {
+            nodes.push(node.label().to_owned());
+        }
         Ok(Forecast { nodes, slab_sizes_bytes, in_use_after_bytes, budget_bytes })
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::backend::compile::Code;
-use crate::backend::join::join_all;
+use crate::backend::join::Joined;
 use crate::backend::merge::check_merge_node;
 use crate::backend::nodes::{KernelSlots, LinkPlan};
 use crate::backend::routine::{Place, Routine, Work};
@@ -40,14 +40,14 @@ impl<D: Driver> Context<D> {
     /// Links the kernels of codes, which come in order, with their nodes where the slots say and the delta in the slabs that
     /// this context minted.
     pub(crate) async fn link_kernels(&self, codes: &[(&Code<D>, &[KernelSlots])]) -> Result<Vec<D::Linked>> {
-        let mut linking = Vec::new();
+        let mut linking = Joined::new();
         for (code, slots) in codes {
             for ((_, kernel), slots) in code.kernels().zip(*slots) {
-                linking.push(D::link(self.device().runner(), kernel, slots.placed(self).map_err(named(code))?));
+                linking.add(D::link(self.device().runner(), kernel, slots.placed(self).map_err(named(code))?));
             }
         }
-        let mut outcomes = join_all(linking).await.into_iter();
-        let mut linked = Vec::with_capacity(outcomes.len());
+        let mut outcomes = linking.outputs().await.into_iter();
+        let mut linked = Vec::new();
         for (code, slots) in codes {
             for outcome in outcomes.by_ref().take(slots.len()) {
                 linked.push(outcome.map_err(named(code))?);

@@ -36,7 +36,7 @@ pub(super) fn kernel(
     most_workgroups: u32,
     node_of: &dyn Fn(BufferIndex) -> (TensorNode, bool),
 ) -> KernelSpec {
-    let candidates = candidates(&loops.nests[nest], target).into();
+    let candidates = Arc::new(candidates(&loops.nests[nest], target));
     let of = NestOf {
         loops: loops.clone(),
         nest,
@@ -50,11 +50,15 @@ pub(super) fn kernel(
 }
 
 /// A kernel in another of its schedules; without one, a kernel stays as it is.
-pub(super) fn rescheduled(spec: &KernelSpec, chosen: Chosen) -> KernelSpec {
-    let Some(of) = spec.nest.as_ref().filter(|of| chosen.at < of.candidates.len()) else { return spec.clone() };
-    let at = |buffer| of.buffers.iter().position(|known| *known == buffer).unwrap_or(0);
-    let node_of = |buffer| (spec.tensors[at(buffer)].node.clone(), spec.tensors[at(buffer)].merged);
-    scheduled(spec.clone(), NestOf { chosen, ..of.clone() }, &node_of)
+pub(super) fn rescheduled(mut spec: KernelSpec, chosen: Chosen) -> KernelSpec {
+    let Some(mut of) = spec.nest.take_if(|of| chosen.at < of.candidates.len()) else { return spec };
+    of.chosen = chosen;
+    let (buffers, tensors) = (std::mem::take(&mut of.buffers), std::mem::take(&mut spec.tensors));
+    let node_of = |buffer| {
+        let tensor = &tensors[buffers.iter().position(|known| *known == buffer).unwrap_or(0)];
+        (tensor.node.clone(), tensor.merged)
+    };
+    scheduled(spec, of, &node_of)
 }
 
 impl<D: Driver> Device<D> {
@@ -70,7 +74,7 @@ impl<D: Driver> Device<D> {
         }
         let mut parts = code.parts().clone();
         for (spec, at) in parts.specs.iter_mut().zip(chosen) {
-            *spec = Arc::new(rescheduled(spec, Chosen { at: *at, measured_ns: None }));
+            *spec = Arc::new(rescheduled((**spec).clone(), Chosen { at: *at, measured_ns: None }));
         }
         let codes = self.compile_made(vec![Ok(parts)]).await?;
         codes.into_iter().next().ok_or_else(|| Error::bug("a code was compiled to nothing"))
@@ -84,8 +88,8 @@ fn scheduled(
     node_of: &dyn Fn(BufferIndex) -> (TensorNode, bool),
 ) -> KernelSpec {
     let emitted = emit(&of.loops, &of.loops.nests[of.nest], of.schedule(), of.most_workgroups);
-    of.buffers = Vec::with_capacity(emitted.tensors.len());
-    kernel.tensors = Vec::with_capacity(emitted.tensors.len());
+    of.buffers = Vec::new();
+    kernel.tensors = Vec::new();
     for (at, (buffer, access)) in emitted.tensors.into_iter().enumerate() {
         let (node, merged) = node_of(buffer);
         kernel.tensors.push(KernelTensor { name: format!("t{at}"), node, access, merged });

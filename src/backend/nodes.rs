@@ -129,11 +129,14 @@ impl KernelSlots {
 
     /// The slots, where the delta is placed in slabs of its own by that context.
     pub(crate) fn placed<D: Driver>(&self, context: &Context<D>) -> Result<Slots> {
-        let pool = |pool: &SlotPool| match *pool {
-            SlotPool::Known(pool_id) => Ok(pool_id),
-            SlotPool::Own(segment) => context.own_pool(segment),
-        };
-        Ok(Slots { table: self.table.clone(), pools: self.pools.iter().map(pool).collect::<Result<_>>()? })
+        let mut pools = Vec::new();
+        for pool in &self.pools {
+            pools.push(match *pool {
+                SlotPool::Known(pool_id) => pool_id,
+                SlotPool::Own(segment) => context.own_pool(segment)?,
+            });
+        }
+        Ok(Slots { table: self.table.clone(), pools })
     }
 }
 
@@ -166,26 +169,29 @@ impl CodeNodes {
                 }
             }
         }
-        let is_untouched =
-            |node: &&TensorNode| node.mode() != MemoryMode::Local && !position_of.contains_key(&node.id());
-        let untouched = created.iter().filter(is_untouched);
-        distinct.extend(untouched.map(|node| CodeNode {
-            tensor: KernelTensor {
-                name: node.label().to_owned(),
-                node: node.clone(),
-                access: Access::Write,
-                merged: false,
-            },
-            written_as: None,
-            is_read: false,
-            is_created: true,
-            first: 0,
-            last: 0,
-        }));
-        let of = |wanted: fn(&CodeNode) -> bool| {
-            distinct.iter().filter(|node| wanted(node)).map(|node| node.node().clone()).collect()
-        };
-        let in_out = InOut::new(of(|node| node.is_read), of(|node| node.written_as.is_some()));
+        for node in created {
+            if node.mode() != MemoryMode::Local && !position_of.contains_key(&node.id()) {
+                let (name, access) = (node.label().to_owned(), Access::Write);
+                distinct.push(CodeNode {
+                    tensor: KernelTensor { name, node: node.clone(), access, merged: false },
+                    written_as: None,
+                    is_read: false,
+                    is_created: true,
+                    first: 0,
+                    last: 0,
+                });
+            }
+        }
+        let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
+        for node in &distinct {
+            if node.is_read {
+                inputs.push(node.node().clone());
+            }
+            if node.written_as.is_some() {
+                outputs.push(node.node().clone());
+            }
+        }
+        let in_out = InOut::new(inputs, outputs);
         Self { in_out, distinct, last_link: Mutex::default() }
     }
 
@@ -266,9 +272,15 @@ impl CodeNodes {
         let (missing, delta) = match alike {
             Some(plan) => (plan.missing.clone(), plan.delta.clone()),
             None => {
-                let created = missing.iter().filter_map(|&at| self.at(at));
-                let kept: Vec<_> = created.filter(|node| !node.is_local()).map(CodeNode::node).collect();
-                let locals: Vec<_> = self.locals().collect();
+                let (mut kept, mut locals) = (Vec::new(), Vec::new());
+                for at in &missing {
+                    if let Some(node) = self.at(*at).filter(|node| !node.is_local()) {
+                        kept.push(node.node());
+                    }
+                }
+                for local in self.locals() {
+                    locals.push(local);
+                }
                 let delta = Delta::plan(&kept, &locals, limits)?;
                 (missing.into(), delta)
             }

@@ -1,5 +1,6 @@
 //! Programs in index notation: text → syntax → program → loops → kernels, which link and run like any others.
 
+use std::fmt::Write;
 use std::sync::Arc;
 
 use crate::backend::compile::{Admits, Parts};
@@ -284,7 +285,7 @@ impl Admits for Bounds {
                     for (index, factor) in &bound.terms {
                         let plus = if all.is_empty() { "" } else { " + " };
                         let value = values.get(*index).copied().unwrap_or(0);
-                        all.push_str(&format!("{plus}{factor} * @{} ({value})", name(index)));
+                        let _ = write!(all, "{plus}{factor} * @{} ({value})", name(index));
                     }
                     format!(
                         "{all} leaves axis {} of \"{node}\"; their sum must be from {} to {}",

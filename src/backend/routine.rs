@@ -144,8 +144,13 @@ impl<D: Driver> Routine<D> {
     /// The routines that must run before this one may, and have not yet: those linked before it, in its line of
     /// contexts, that write what it reads, or touch what it writes.
     pub fn execution_deps(&self) -> Vec<(RoutineId, String)> {
-        let pending = self.inner.deps.iter().filter(|mark| mark.is_pending());
-        pending.map(|mark| (mark.id, mark.name.clone())).collect()
+        let mut pending = Vec::new();
+        for mark in &self.inner.deps {
+            if mark.is_pending() {
+                pending.push((mark.id, mark.name.clone()));
+            }
+        }
+        pending
     }
 
     /// Whether everything that must run before has run.

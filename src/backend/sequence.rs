@@ -79,8 +79,10 @@ impl<D: Driver> Sequence<D> {
         let mut last = self.steps[0].0.context().device().all_work();
         for replay in 0..times {
             for (routine, recorded) in &self.steps {
-                let values: Vec<i32> =
-                    routine.bindings().iter().zip(recorded).map(|(name, &old)| value(replay, name, old)).collect();
+                let mut values = Vec::new();
+                for (name, old) in routine.bindings().iter().zip(recorded) {
+                    values.push(value(replay, name, *old));
+                }
                 last = routine.run_values(&values)?;
             }
         }

@@ -40,7 +40,11 @@ pub(crate) struct LinkedVirtuals {
 }
 
 fn locs<D: Driver>(context: &Context<D>, how: &Computation) -> Vec<Option<BufferLoc>> {
-    how.reads().iter().map(|node| context.loc(node)).collect()
+    let mut locs = Vec::new();
+    for node in how.reads() {
+        locs.push(context.loc(node));
+    }
+    locs
 }
 
 impl LinkedVirtuals {
@@ -50,7 +54,7 @@ impl LinkedVirtuals {
     /// `UnknownNode` where nothing that was linked before leaves a node as the code was compiled to compute it.
     pub(crate) fn behind<D: Driver>(context: &Context<D>, code: &Virtuals, name: &str) -> Result<Self> {
         let known = context.optimize_ctx().as_ref();
-        let mut uses = Vec::with_capacity(code.uses.len());
+        let mut uses = Vec::new();
         for (node, how) in &code.uses {
             let left = known.get(node).filter(|left| Arc::ptr_eq(&left.computation, how));
             let left = left.filter(|left| left.is_at(context.device().device_id().0, &locs(context, how))).ok_or_else(|| {

@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use serde::Serialize;
 
 use crate::node::{NodeId, TensorNode};
-use crate::sorted_map::SortedMap;
 
 /// The identity of a routine, unique in the process, in order of linking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -98,13 +97,19 @@ pub(crate) struct Touched {
 impl Touched {
     /// The nodes whose bytes those are: a view stands for the node whose bytes it shows.
     pub(crate) fn new<'a>(nodes: impl IntoIterator<Item = &'a TensorNode>) -> Self {
-        let (mut ids, mut mask) = (SortedMap::<NodeId, u64>::new(), 0);
+        let mut touched = Self::default();
         for node in nodes {
-            let id = node.root().id();
-            ids.insert(id, 0);
-            mask |= 1 << (id.0 % 64);
+            touched.add(node);
         }
-        Self { ids: ids.iter().map(|(id, _)| *id).collect(), mask }
+        touched
+    }
+
+    fn add(&mut self, node: &TensorNode) {
+        let id = node.root().id();
+        if let Err(place) = self.ids.binary_search(&id) {
+            self.ids.insert(place, id);
+        }
+        self.mask |= 1 << (id.0 % 64);
     }
 
     pub(crate) fn ids(&self) -> &[NodeId] {

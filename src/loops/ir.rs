@@ -8,7 +8,7 @@
 use crate::dtype::DType;
 use crate::loops::rewrite::{any_part, each_part};
 use crate::notation::ast::Accumulate;
-use crate::notation::program::{Expr, ExprKind, IndexId, Load, LoopIndex, NodeIndex, Position, StaticBound};
+use crate::notation::program::{Expr, ExprKind, IndexId, Load, LoopIndex, NodeIndex, Position};
 
 /// The name of a buffer: its position in [`Loops::buffers`]. A load's `node` is one.
 pub type BufferIndex = usize;
@@ -44,8 +44,6 @@ pub struct Loops {
     pub buffers: Vec<Buffer>,
     /// The names of the statics.
     pub statics: Vec<String>,
-    /// What the statics must satisfy.
-    pub static_bounds: Vec<StaticBound>,
     /// In order: each nest sees what those before it wrote.
     pub nests: Vec<Nest>,
 }

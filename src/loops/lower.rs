@@ -14,14 +14,8 @@ use crate::notation::program::{
 
 /// The loops of a program.
 pub fn lower(program: &Program) -> Loops {
-    let mut lowering = Lowering {
-        loops: Loops {
-            buffers: Vec::with_capacity(program.nodes.len()),
-            statics: program.statics.clone(),
-            static_bounds: program.static_bounds.clone(),
-            nests: Vec::new(),
-        },
-    };
+    let mut lowering =
+        Lowering { loops: Loops { buffers: Vec::new(), statics: program.statics.clone(), nests: Vec::new() } };
     for (index, node) in program.nodes.iter().enumerate() {
         let is_temporary = node.origin == Origin::Created && !node.is_output;
         lowering.loops.buffers.push(Buffer {
@@ -176,7 +170,7 @@ impl Lowering {
         self.everywhere(format!("{name} unreached"), reached, Expr::constant(Value::U32(0)));
         let mut indices = statement.indices.clone();
         let mut free = Vec::new();
-        let mut positions = Vec::with_capacity(shape.len());
+        let mut positions = Vec::new();
         for (position, extent) in statement.positions.iter().zip(shape) {
             match position {
                 Position::Affine(affine) => {

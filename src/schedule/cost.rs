@@ -207,6 +207,9 @@ fn bit(place: usize) -> u32 {
 
 /// A tile that no extent is likely to be a multiple of.
 pub(super) fn forced(nest: &Nest) -> Vec<u32> {
-    let last = nest.free.len().saturating_sub(1);
-    (0..nest.free.len()).map(|at| if at == last { 4 } else { 2 }).collect()
+    let mut tile = vec![2; nest.free.len()];
+    if let Some(last) = tile.last_mut() {
+        *last = 4;
+    }
+    tile
 }

@@ -1,10 +1,10 @@
 //! What became of a program's tensors, and what its kernels do, in words.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 use crate::loops::ir::{Buffer, BufferIndex, BufferKind, Loops, Nest};
 use crate::loops::optimise::operations;
-use crate::node::List;
+use crate::node::{List, add_part};
 use crate::schedule::{Candidate, Chosen, Spread, iterations};
 
 impl fmt::Display for Spread {
@@ -26,7 +26,7 @@ pub fn tensors(loops: &Loops) -> String {
             BufferKind::Temporary if loops.nests.iter().any(|nest| nest.writes(at) || nest.reads(at)) => "local",
             BufferKind::Temporary => "virtual",
         };
-        text.push_str(&format!("\n{name}: {dtype}{} {place}", List(shape)));
+        let _ = write!(text, "\n{name}: {dtype}{} {place}", List(shape));
         if *kind == BufferKind::Temporary && !note.is_empty() {
             text.push_str(": ");
             text.push_str(note);
@@ -43,10 +43,7 @@ pub fn nest(loops: &Loops, nest: &Nest, candidates: &[Candidate], chosen: &Chose
     let all = |is_used: &dyn Fn(BufferIndex) -> bool| {
         let (mut names, mut bytes) = (String::new(), 0u64);
         for (_, buffer) in loops.buffers.iter().enumerate().filter(|(at, _)| is_used(*at)) {
-            if !names.is_empty() {
-                names.push_str(", ");
-            }
-            names.push_str(&buffer.name);
+            add_part(&mut names, ", ", &buffer.name);
             let elements = buffer.shape.iter().fold(1u64, |count, extent| count.saturating_mul(u64::from(*extent)));
             bytes = bytes.saturating_add(elements.saturating_mul(buffer.dtype.size_bytes()));
         }

@@ -148,7 +148,7 @@ pub fn candidates(nest: &Nest, target: &Target) -> Vec<Candidate> {
             all.push(Candidate { schedule: Schedule { binding: Binding::Direct, ..schedule }, cost: dearer });
         }
     }
-    let mut sorted = Vec::with_capacity(all.len());
+    let mut sorted = Vec::new();
     for candidate in all {
         insert(&mut sorted, candidate);
     }

@@ -57,7 +57,7 @@ impl<'a> Lowering<'a> {
             at: 0,
             turns: 1,
             fours: None,
-            stages: Vec::with_capacity(nest.stages.len()),
+            stages: Vec::new(),
         }
     }
 
@@ -129,9 +129,9 @@ impl<'a> Lowering<'a> {
     /// The points of the tile: computes their stages, then stores.
     pub fn point(&mut self) {
         let nest = self.nest;
-        let mut places = Vec::with_capacity(nest.stages.len());
+        let mut places = Vec::new();
         for stage in &nest.stages {
-            let mut values = Vec::with_capacity(self.points.len());
+            let mut values = Vec::new();
             for at in 0..self.points.len() {
                 self.go_to(at);
                 if let Some(store) = stage.store.as_ref().filter(|_| !stage.is_each()) {

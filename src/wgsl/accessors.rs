@@ -150,7 +150,7 @@ impl Accessors<'_> {
     /// Appends a pattern, in which `$` and a letter stand for a part.
     fn fill(&self, out: &mut String, pattern: &str, value: &str) {
         let mut is_part = false;
-        for byte in pattern.bytes() {
+        for (at, byte) in pattern.bytes().enumerate() {
             if is_part {
                 let part = match byte {
                     b'n' => self.name,
@@ -167,7 +167,7 @@ impl Accessors<'_> {
                 };
                 self.fill(out, part, value);
             } else if byte != b'$' {
-                out.push(char::from(byte));
+                out.push_str(pattern.get(at..=at).unwrap_or_default());
             }
             is_part = byte == b'$';
         }

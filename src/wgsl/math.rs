@@ -83,7 +83,7 @@ pub fn link(text: &mut String) {
         let start = LIBRARY.as_bytes()[..end].iter().rposition(|byte| *byte == SEAM).map_or(0, |at| at + 1);
         let piece = LIBRARY.get(start..end).unwrap_or_default();
         if calls(text, name(piece)) {
-            text.push('\n');
+            text.push_str("\n");
             text.push_str(piece);
         }
         end = start.saturating_sub(1);

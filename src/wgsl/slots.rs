@@ -44,8 +44,7 @@ impl SlotTable {
         spec: &KernelSpec,
         locate: &mut dyn FnMut(&KernelTensor) -> Result<(P, u64)>,
     ) -> Result<(Self, Vec<P>)> {
-        let count = spec.tensors.len();
-        let (mut pool_of_tensor, mut offsets) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let (mut pool_of_tensor, mut offsets) = (Vec::new(), Vec::new());
         let (mut names, mut pools): (Vec<P>, Vec<PoolUse>) = (Vec::new(), Vec::new());
         let mut misaligned = None;
         for (index, tensor) in spec.tensors.iter().enumerate() {

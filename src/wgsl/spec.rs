@@ -124,7 +124,7 @@ pub(crate) struct NestOf {
     /// Whether it takes floats by fours: heaps of floats are vectors then.
     pub(crate) by_fours: bool,
     /// The schedules that there are, at least one.
-    pub(crate) candidates: Arc<[Candidate]>,
+    pub(crate) candidates: Arc<Vec<Candidate>>,
     pub(crate) chosen: Chosen,
     /// Workgroups of a grid, per dimension.
     pub(crate) most_workgroups: u32,

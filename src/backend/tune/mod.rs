@@ -6,6 +6,8 @@
 #[cfg(not(target_arch = "wasm32"))]
 mod measure;
 
+#[cfg(target_arch = "wasm32")]
+use std::fmt::Write;
 use std::sync::Arc;
 
 use crate::backend::compile::{Code, Parts};
@@ -19,7 +21,7 @@ use crate::error::Result;
 use crate::node::TensorNode;
 use crate::notation::spec::{ProgramSpec, Tune};
 use crate::schedule::{Chosen, VERSION};
-use crate::wgsl::spec::KernelSpec;
+use crate::wgsl::spec::{KernelSpec, KernelTensor};
 
 /// What a program asks for.
 #[derive(Clone, Debug, Default)]
@@ -73,7 +75,7 @@ impl<D: Driver> Device<D> {
             if let Some(at) = (0..kernel.candidates().len()).find(is_it)
                 && known_count >= count as u64
             {
-                *kernel = Arc::new(rescheduled(kernel, Chosen { at, measured_ns: Some(measured_ns) }));
+                *kernel = Arc::new(rescheduled((**kernel).clone(), Chosen { at, measured_ns: Some(measured_ns) }));
             }
         }
     }
@@ -131,24 +133,28 @@ impl<D: Driver> Code<D> {
     /// What is to be measured, kernel by kernel: nothing, or the key, and a line for each schedule.
     #[cfg(target_arch = "wasm32")]
     pub(crate) fn all_untuned(&self, device: &Device<D>) -> Vec<String> {
-        let lines = |spec: &KernelSpec| {
+        let mut lines = Vec::new();
+        for spec in self.specs() {
             let mut text = String::new();
             if let Some((key, count)) = device.untuned(spec, &self.parts().tuning) {
                 text = key.to_string();
                 for candidate in &spec.candidates()[..count] {
-                    text.push_str(&format!("\n{}", candidate.schedule));
+                    let _ = write!(text, "\n{}", candidate.schedule);
                 }
             }
-            text
-        };
-        self.specs().map(lines).collect()
+            lines.push(text);
+        }
+        lines
     }
 }
 
 /// A node for each tensor of a kernel, which no context has.
 pub(super) fn scratch(kernel: &KernelSpec) -> Vec<TensorNode> {
-    let node = |node: &TensorNode| TensorNode::new("scratch", node.dtype(), node.shape());
-    kernel.tensors.iter().map(|tensor| node(&tensor.node)).collect()
+    let mut nodes = Vec::new();
+    for KernelTensor { node, .. } in &kernel.tensors {
+        nodes.push(TensorNode::new("scratch", node.dtype(), node.shape()));
+    }
+    nodes
 }
 
 /// A kernel in one of its schedules, on such nodes: linking creates them.
@@ -165,6 +171,6 @@ pub(super) fn trial(kernel: &KernelSpec, at: usize, nodes: Vec<TensorNode>) -> P
         admits: None,
         virtuals: Virtuals::default(),
         tuning: Tuning::default(),
-        specs: vec![Arc::new(rescheduled(&spec, Chosen { at, measured_ns: None }))],
+        specs: vec![Arc::new(rescheduled(spec, Chosen { at, measured_ns: None }))],
     }
 }

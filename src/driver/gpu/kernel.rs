@@ -10,7 +10,7 @@ use crate::driver::gpu::platform;
 use crate::driver::gpu::runner::{GpuRunner, State};
 use crate::driver::gpu::scope::{Caught, Complaint, one_line, scoped};
 use crate::error::{Error, ErrorKind, Result};
-use crate::node::{MemoryMode, joined, parts, words};
+use crate::node::{MemoryMode, add_part, joined, parts, words};
 use crate::wgsl::accessors::{module_text, param_slot_bytes};
 use crate::wgsl::bind_plan::Pattern;
 use crate::wgsl::check::{Named, find, is_closed, is_of_word, named};
@@ -194,8 +194,7 @@ fn without_picture(message: &str) -> String {
         let is_picture = ["│", "┌", "·"].iter().any(|part| find(line, part, 0).is_some());
         let line = if is_picture { String::new() } else { one_line(plain_line(line)) };
         if !line.is_empty() {
-            said.push_str(if said.is_empty() { "" } else { "; " });
-            said.push_str(&line);
+            add_part(&mut said, "; ", &line);
         }
     }
     said

@@ -59,7 +59,7 @@ fn merged(loops: &Loops, earlier: usize, later: usize, rows: Option<Rows>) -> Op
         name: second.name.clone(),
         indices: second.indices.clone(),
         free: second.free.clone(),
-        stages: Vec::with_capacity(first.stages.len() + second.stages.len()),
+        stages: Vec::new(),
     };
     if rows.is_some() {
         nest.free.retain(|index| map.all().any(|affine| affine.alone() == Some(*index)));

@@ -19,7 +19,7 @@ fn check(text: &str) -> bool {
     assert_eq!(error.kind(), ErrorKind::NotationSyntax, "{text:?}");
     let [diagnostic] = error.diagnostics() else { panic!("{text:?}: {error}") };
     let line = text.lines().nth(diagnostic.line as usize - 1).unwrap_or_else(|| panic!("{text:?}: {error}"));
-    assert_eq!(diagnostic.excerpt, line.trim_end(), "{text:?}");
+    assert_eq!(diagnostic.excerpt, line.trim_ascii_end(), "{text:?}");
     assert!((1..=line.chars().count() + 1).contains(&(diagnostic.column as usize)), "{text:?}: {error}");
     assert!(diagnostic.message.starts_with("found "), "{text:?}: {error}");
     assert!(diagnostic.message.chars().count() < 200, "{text:?}: {error}");

@@ -257,10 +257,10 @@ impl<'a> Parser<'a> {
             return Ok(());
         }
         let Diagnostic { line, column, .. } = Diagnostic::at(self.text, open as usize, "");
-        let sign = if close == Kind::ParenClose { ')' } else { ']' };
+        let sign = if close == Kind::ParenClose { ")" } else { "]" };
         let token = *self.token();
         let between = Span { start: self.since(open).end, end: token.span.start };
-        let is_behind = self.text_of(between).contains('\n');
+        let is_behind = self.text_of(between).bytes().any(|byte| byte == b'\n');
         let remedy = match token.kind {
             // What the next line starts with is innocent.
             _ if is_behind => "",

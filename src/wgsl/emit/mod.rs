@@ -8,6 +8,8 @@ mod print;
 #[cfg(test)]
 mod tests;
 
+use std::fmt::Write;
+
 use crate::loops::ir::{BufferIndex, Fold, Loops, Nest, Stage};
 use crate::notation::ast::Accumulate;
 use crate::notation::program::{IndexId, StaticIndex};
@@ -211,11 +213,11 @@ impl Emitter<'_> {
         let number = self.text("number", 0);
         self.decode(number, &nest.free, &[]);
         let mut globals = format!("const lab_width = {}u;\n\n", self.lanes);
-        let mut places = Vec::with_capacity(nest.stages.len());
+        let mut places = Vec::new();
         for (at, stage) in nest.stages.iter().enumerate() {
             if stage.fold.as_ref().is_some_and(|fold| fold.op.is_some()) {
                 let ty = stage.value.ty.name();
-                globals.push_str(&format!("var<workgroup> lab_lanes{at}: array<{ty}, lab_width>;\n\n"));
+                let _ = write!(globals, "var<workgroup> lab_lanes{at}: array<{ty}, lab_width>;\n\n");
             }
             if let Some(store) = stage.store.as_ref().filter(|_| !stage.is_each()) {
                 places.push(self.lowering.place_of(store));

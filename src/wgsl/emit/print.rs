@@ -39,7 +39,7 @@ pub(super) fn print(steps: &Steps, texts: &[Text]) -> String {
         (0..indent).for_each(|_| printer.out.push_str("  "));
         indent += usize::from(matches!(step.op, Op::Open | Op::Head));
         printer.line(reg, step);
-        printer.out.push('\n');
+        printer.out.push_str("\n");
     }
     printer.out
 }
@@ -57,7 +57,7 @@ impl<'a> Printer<'a> {
             } else {
                 self.fill(step.op.wgsl(), reg, step)
             }
-            self.out.push(';');
+            self.out.push_str(";");
             return;
         }
         let is_conditional = (Op::Store..=Op::AtomicMin).contains(&step.op) && self.step(step.args[2]).op != Op::Truth;
@@ -74,7 +74,7 @@ impl<'a> Printer<'a> {
     /// a call of its function.
     fn fill(&mut self, pattern: &str, reg: Reg, step: &Step) {
         let mut is_operand = false;
-        for byte in pattern.bytes() {
+        for (at, byte) in pattern.bytes().enumerate() {
             match byte {
                 b'$' => is_operand = true,
                 b'0'..=b'4' if is_operand => {
@@ -84,7 +84,7 @@ impl<'a> Printer<'a> {
                 b'#' => self.number(step.number),
                 b'@' => self.text(step),
                 b'&' if step.op == Op::Call => self.call(step),
-                _ => self.out.push(char::from(byte)),
+                _ => self.out.push_str(pattern.get(at..=at).unwrap_or_default()),
             }
         }
     }
@@ -102,7 +102,8 @@ impl<'a> Printer<'a> {
     }
 
     fn digit(&mut self, digit: u32) {
-        self.out.push(char::from(b"0123456789abcdef"[digit as usize & 15]));
+        let at = digit as usize & 15;
+        self.out.push_str("0123456789abcdef".get(at..=at).unwrap_or_default());
     }
 
     fn operand(&mut self, reg: Reg) {
@@ -111,10 +112,10 @@ impl<'a> Printer<'a> {
             Op::Text => self.text(step),
             op if op.is_constant() && !self.named[reg as usize] => self.literal(step),
             op => {
-                self.out.push(match op {
-                    Op::Counter => 'n',
-                    Op::Var => 'a',
-                    _ => 'v',
+                self.out.push_str(match op {
+                    Op::Counter => "n",
+                    Op::Var => "a",
+                    _ => "v",
                 });
                 self.number(reg);
             }
@@ -136,12 +137,12 @@ impl<'a> Printer<'a> {
             Op::Int if (bits as i32) < 0 => {
                 self.out.push_str("i32(-");
                 self.number(bits.wrapping_neg());
-                self.out.push(')');
+                self.out.push_str(")");
             }
             Op::Truth => self.out.push_str(if bits == 0 { "false" } else { "true" }),
             op => {
                 self.number(bits);
-                self.out.push(if op == Op::Word { 'u' } else { 'i' });
+                self.out.push_str(if op == Op::Word { "u" } else { "i" });
             }
         }
     }
@@ -154,7 +155,7 @@ impl<'a> Printer<'a> {
         }
         let mut rest = scaled.unsigned_abs();
         self.number(rest / PLACES);
-        self.out.push('.');
+        self.out.push_str(".");
         loop {
             rest = rest % PLACES * 10;
             self.digit(rest / PLACES);
@@ -162,7 +163,7 @@ impl<'a> Printer<'a> {
                 break;
             }
         }
-        self.out.push(if is_negative { ')' } else { 'f' });
+        self.out.push_str(if is_negative { ")" } else { "f" });
     }
 
     fn call(&mut self, step: &Step) {
@@ -185,7 +186,7 @@ impl<'a> Printer<'a> {
             self.out.push_str(if at == 0 { "(" } else { ", " });
             self.operand(step.args[at]);
         }
-        self.out.push(')');
+        self.out.push_str(")");
     }
 }
 

@@ -94,7 +94,10 @@ impl NestCode {
         let all: u64 = self.free.iter().enumerate().map(|(at, (_, extent))| goes(at, *extent)).product();
         let work = times(times(all, self.lanes), self.reduced.max(1));
         let run = |range: std::ops::Range<u64>| {
-            let tensors = self.tensors.iter().map(|(place, dtype)| (memory[*place], *dtype)).collect();
+            let mut tensors = Vec::new();
+            for (place, dtype) in &self.tensors {
+                tensors.push((memory[*place], *dtype));
+            }
             let mut machine = Machine::new(&self.code, tensors, statics);
             for go in range {
                 let mut rest = go;
