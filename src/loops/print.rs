@@ -28,11 +28,11 @@ impl Loops {
         writeln!(f)?;
         for (number, stage) in nest.stages.iter().enumerate() {
             write!(f, "  %{number} = ")?;
-            if let Some(fold) = &stage.fold {
-                if let Some(op) = fold.op {
-                    words.write_expr(&fold.start, f)?;
-                    write!(f, "\n  %{number} {} ", AssignOp::Onto(op).symbol())?;
-                }
+            if let Some(fold) = &stage.fold
+                && let Some(op) = fold.op
+            {
+                words.write_expr(&fold.start, f)?;
+                write!(f, "\n  %{number} {} ", AssignOp::Onto(op).symbol())?;
             }
             words.write_expr(&stage.value, f)?;
             words.write_ranges(" over ", stage.fold.as_ref().map_or(&[], |fold| &fold.over), f)?;
