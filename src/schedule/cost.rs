@@ -10,11 +10,12 @@ use crate::schedule::{MANY_POINTS, MANY_POINTS_ON_CPU, Spread, iterations};
 
 /// Lengths of a tile along two indices, the first the longer.
 const TILES: [[u32; 2]; 8] = [[2, 1], [4, 1], [8, 1], [2, 2], [4, 2], [4, 4], [8, 4], [8, 8]];
-/// What an invocation accumulates, at most: that many registers.
+/// What an invocation accumulates, at most: that many registers. Points that accumulate nothing take two.
 const MOST_SUMS: u64 = 64;
 /// Parts of the expressions of all points of a tile, at most: the length of the text.
 const MOST_PARTS: u64 = 4096;
-/// What a tile must cost, of what it costs without one, to be worth the longer text.
+/// What a tile must cost, of what it costs without one, to be worth the registers that it takes from other invocations. On a
+/// CPU there are none to take them from.
 const WORTH: f64 = 0.75;
 /// Invocations that keep a device busy.
 const BUSY: f64 = 16384.0;
@@ -22,6 +23,8 @@ const BUSY: f64 = 16384.0;
 const BUSY_CPU: f64 = 256.0;
 /// How much longer a workgroup takes where its barriers are waited for.
 const BARRIERS: f64 = 1.125;
+/// How much less four accesses in a row weigh as one, on a CPU: the lanes of a vector are gathered and spread all the same.
+const FOURS: f64 = 1.5;
 /// What a load weighs, in simple operations.
 const LOAD: f64 = 8.0;
 /// What a function weighs.
@@ -143,7 +146,7 @@ impl<'a> Parts<'a> {
                     cost *= f64::from(*length);
                 }
             }
-            sum += if self.is_row(part, tile) { cost / 4.0 } else { cost };
+            sum += if self.is_row(part, tile) { cost / FOURS } else { cost };
         }
         sum
     }
@@ -160,7 +163,10 @@ impl<'a> Parts<'a> {
         let cost = match spread {
             // Nothing goes faster than with as many invocations as keep the device busy.
             Spread::PerPoint => self.of_tile(tile) * f64::max(invocations, busy),
-            Spread::Tiled(_) => self.of_tile(tile) * f64::max(invocations, busy) / WORTH,
+            Spread::Tiled(_) => {
+                let worth = if is_cpu { 1.0 } else { WORTH };
+                self.of_tile(tile) * f64::max(invocations, busy) / worth
+            }
             // Few points keep a device busy, so that it waits for barriers less than for accesses. Many do without.
             Spread::PerWorkgroup => {
                 let many = if is_cpu { MANY_POINTS_ON_CPU } else { MANY_POINTS } as f64;
@@ -179,7 +185,8 @@ impl<'a> Parts<'a> {
                 for [long, short] in TILES {
                     let points = u64::from(long * short);
                     let fits = |index: IndexId, length: u32| iterations(indices, &[index]) >= u64::from(length);
-                    let is_small = points * self.sums <= MOST_SUMS && points * self.all.len() as u64 <= MOST_PARTS;
+                    let is_small =
+                        points * self.sums.max(2) <= MOST_SUMS && points * self.all.len() as u64 <= MOST_PARTS;
                     // A square once.
                     let is_known = long == short && other < at;
                     if (short > 1) != (other != at)
