@@ -234,7 +234,7 @@ impl<D: Driver> Code<D> {
                 && let Some(nest) = of.loops.nests.get(of.nest)
             {
                 text.push_str("; ");
-                text.push_str(&schedule::explain::nest(&of.loops, nest, &of.candidates, &of.chosen));
+                text.push_str(&schedule::explain::nest(&of.loops, nest, &of.candidates, of.chosen));
             }
         }
         #[cfg(feature = "notation")]

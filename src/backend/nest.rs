@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::loops::ir::{BufferIndex, Loops};
 use crate::node::TensorNode;
 use crate::notation::spec::ProgramSpec;
-use crate::schedule::{Chosen, Target, candidates};
+use crate::schedule::{Target, candidates};
 use crate::wgsl::emit::emit;
 use crate::wgsl::spec::{KernelSpec, KernelTensor, NestOf};
 
@@ -43,15 +43,15 @@ pub(super) fn kernel(
         buffers: Vec::new(),
         by_fours: false,
         candidates,
-        chosen: Chosen::default(),
+        chosen: 0,
         most_workgroups,
     };
     scheduled(base, of, node_of)
 }
 
 /// A kernel in another of its schedules; without one, a kernel stays as it is.
-pub(super) fn rescheduled(mut spec: KernelSpec, chosen: Chosen) -> KernelSpec {
-    let Some(mut of) = spec.nest.take_if(|of| chosen.at < of.candidates.len()) else { return spec };
+pub(super) fn rescheduled(mut spec: KernelSpec, chosen: usize) -> KernelSpec {
+    let Some(mut of) = spec.nest.take_if(|of| chosen < of.candidates.len()) else { return spec };
     of.chosen = chosen;
     let (buffers, tensors) = (std::mem::take(&mut of.buffers), std::mem::take(&mut spec.tensors));
     let node_of = |buffer| {
@@ -74,7 +74,7 @@ impl<D: Driver> Device<D> {
         }
         let mut parts = code.parts().clone();
         for (spec, at) in parts.specs.iter_mut().zip(chosen) {
-            *spec = Arc::new(rescheduled((**spec).clone(), Chosen { at: *at, measured_ns: None }));
+            *spec = Arc::new(rescheduled((**spec).clone(), *at));
         }
         let codes = self.compile_made(vec![Ok(parts)]).await?;
         codes.into_iter().next().ok_or_else(|| Error::bug("a code was compiled to nothing"))

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use crate::backend::compile::{Admits, Parts};
-use crate::backend::nest::{kernel, target};
+use crate::backend::nest::{kernel, rescheduled, target};
 use crate::backend::tune::Tuning;
 use crate::backend::virtuals::Virtuals;
 use crate::device::Device;
@@ -37,17 +37,18 @@ impl<D: Driver> Device<D> {
     pub(crate) fn program_parts(&self, spec: &ProgramSpec, known: &OptimizeCtx) -> Result<Parts> {
         let limits = self.limits();
         let target = target(limits, self.adapter(), spec);
-        let mut parts = parts_of(spec, known, target, limits.workgroups_per_dimension)?;
-        if let Some(trial) = self.asked_trial(&parts.specs, spec) {
-            return Ok(trial);
-        }
-        self.take_tuned(&mut parts.specs, &parts.tuning);
-        Ok(parts)
+        self.tunable(spec, &|splitting| parts_of(spec, known, target, splitting, limits.workgroups_per_dimension))
     }
 }
 
 /// The kernels of a program, and all else that its code is made of.
-fn parts_of(spec: &ProgramSpec, known: &OptimizeCtx, mut target: Target, most_workgroups: u32) -> Result<Parts> {
+fn parts_of(
+    spec: &ProgramSpec,
+    known: &OptimizeCtx,
+    mut target: Target,
+    splitting: usize,
+    most_workgroups: u32,
+) -> Result<Parts> {
     let program = checked(spec)?;
     let mut nodes = nodes_of(&program, spec);
     let mut loops = lower(&program);
@@ -59,7 +60,7 @@ fn parts_of(spec: &ProgramSpec, known: &OptimizeCtx, mut target: Target, most_wo
     check_apart(&program, &nodes, &merged)?;
     if !spec.is_plain {
         optimise(&mut loops);
-        split(&mut loops, busy(target.is_cpu), target.is_cpu);
+        split(&mut loops, busy(target.is_cpu, splitting), target.is_cpu);
         if target.has_rows {
             join_rows(&mut loops, rows(&target));
         }
@@ -86,7 +87,11 @@ fn parts_of(spec: &ProgramSpec, known: &OptimizeCtx, mut target: Target, most_wo
         for index in 0..program.statics.len() {
             base.statics.push(format!("s{index}"));
         }
-        specs.push(Arc::new(kernel(base, (&loops, index), &target, most_workgroups, &node_of)));
+        let mut kernel = kernel(base, (&loops, index), &target, most_workgroups, &node_of);
+        if let Some(at) = spec.chosen.get(specs.len()) {
+            kernel = rescheduled(kernel, *at as usize);
+        }
+        specs.push(Arc::new(kernel));
     }
     // Also what is written for no point, and read or listed as an output all the same.
     let (own, others) = nodes.split_at(program.nodes.len());
@@ -113,7 +118,7 @@ fn parts_of(spec: &ProgramSpec, known: &OptimizeCtx, mut target: Target, most_wo
         names,
         admits: Some(Arc::new(bounds)),
         virtuals,
-        tuning: Tuning::of(spec),
+        tuning: Tuning::default(),
     })
 }
 

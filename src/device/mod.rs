@@ -5,7 +5,7 @@ pub mod open;
 pub mod pools;
 mod record;
 pub mod registry;
-#[cfg(feature = "notation")]
+#[cfg(all(feature = "notation", not(target_arch = "wasm32")))]
 pub(crate) mod tuned;
 
 use std::fmt;
@@ -15,6 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use serde::Serialize;
 
 use crate::device::record::Record;
+#[cfg(all(feature = "notation", not(target_arch = "wasm32")))]
+use crate::device::tuned::Tuned;
 use crate::driver::Driver;
 use crate::driver::limits::{AdapterInfo, Compaction, DeviceLimits, RunnerStats};
 use crate::error::{Error, Result};
@@ -22,6 +24,10 @@ use crate::event::Event;
 use crate::node::{MemoryMode, NodeId, TensorNode};
 use crate::slab::loc::{BufferLoc, PoolId};
 use crate::slab::report::MemoryReport;
+
+/// In a page, the nodes that schedules are measured on: what was measured the page keeps.
+#[cfg(all(feature = "notation", target_arch = "wasm32"))]
+type Tuned = Vec<crate::node::TensorNode>;
 
 /// The name of a device, unique over all devices of all drivers in the process, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 #[cfg(feature = "notation")]
-use crate::device::tuned::Tuned;
+use crate::device::Tuned;
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::{NodeId, TensorNode};
 use crate::slab::layout::Layout;

@@ -1,12 +1,11 @@
-//! Schedules that were measured: one for each kernel, adapter and driver, as a line of text that is kept between programs.
-//! Natively they are in a file; a page keeps the lines where it likes.
+//! Schedules that were measured: one for each kernel, adapter and driver, as a line of text that is kept between programs, in a
+//! file. In a page the npm package does so.
 
-#[cfg(not(target_arch = "wasm32"))]
 mod native;
 
 use crate::device::Device;
 use crate::driver::Driver;
-use crate::node::{TensorNode, parts};
+use crate::node::parts;
 
 /// What was measured of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,9 +23,6 @@ pub(crate) struct Entry {
 pub(crate) struct Tuned {
     /// By key; of two with one key, the later counts.
     entries: Vec<(u64, Entry)>,
-    /// The nodes that schedules are measured on.
-    pub(crate) scratch: Vec<TensorNode>,
-    #[cfg(not(target_arch = "wasm32"))]
     native: native::Native,
 }
 
@@ -78,13 +74,12 @@ impl<D: Driver> Device<D> {
 
     /// What is known of a kernel.
     pub(crate) fn known_tuned(&self, key: u64) -> Option<Entry> {
-        #[cfg(not(target_arch = "wasm32"))]
         self.load_tuned();
         self.record().tuned.entries.iter().find(|(known, _)| *known == key).map(|(_, entry)| entry.clone())
     }
 }
 
-#[cfg(all(test, not(target_arch = "wasm32")))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -30,8 +30,14 @@ pub struct ProgramSpec {
     pub tune: Tune,
     /// Milliseconds that measuring may take altogether, at most a round over.
     pub tune_budget_ms: Option<u32>,
-    /// The kernel of it that is compiled alone, in the schedule of a number, on nodes of its own, to be measured.
-    pub(crate) trial: Option<(u32, u32)>,
+    /// In how many parts long reductions are split: as is likely to be fast (0), a fourth of them (1), four times as many (2), as
+    /// few as may be (3).
+    pub splitting: usize,
+    /// The numbers of the schedules of its kernels; the first ones without.
+    pub(crate) chosen: Vec<u32>,
+    /// The kernel of it that is compiled alone, on nodes of its own, to be measured.
+    #[allow(dead_code, reason = "a page asks for it")]
+    pub(crate) trial: Option<usize>,
 }
 
 /// Whether schedules are measured on the device, with the shapes of the program, and remembered.
@@ -107,6 +113,8 @@ impl ProgramSpec {
             binding: None,
             tune: Tune::Off,
             tune_budget_ms: None,
+            splitting: 0,
+            chosen: Vec::new(),
             trial: None,
         }
     }

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use crate::loops::ir::{Buffer, BufferIndex, BufferKind, Loops, Nest};
 use crate::loops::optimise::operations;
 use crate::node::{List, add_part};
-use crate::schedule::{Candidate, Chosen, Spread, iterations};
+use crate::schedule::{Candidate, Spread, iterations};
 
 impl fmt::Display for Spread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -36,9 +36,9 @@ pub fn tensors(loops: &Loops) -> String {
 }
 
 /// A line for a nest: its points, what it reads and writes, its operations, and which of its schedules was chosen.
-pub fn nest(loops: &Loops, nest: &Nest, candidates: &[Candidate], chosen: &Chosen) -> String {
+pub fn nest(loops: &Loops, nest: &Nest, candidates: &[Candidate], chosen: usize) -> String {
     let points = iterations(&nest.indices, &nest.free);
-    let Some(Candidate { schedule, .. }) = candidates.get(chosen.at) else { return String::new() };
+    let Some(Candidate { schedule, .. }) = candidates.get(chosen) else { return String::new() };
     let who = &schedule.spread;
     let all = |is_used: &dyn Fn(BufferIndex) -> bool| {
         let (mut names, mut bytes) = (String::new(), 0u64);
@@ -58,19 +58,15 @@ pub fn nest(loops: &Loops, nest: &Nest, candidates: &[Candidate], chosen: &Chose
     )
 }
 
-/// Why a schedule was chosen.
-fn why(candidates: &[Candidate], chosen: &Chosen) -> String {
-    match (candidates, chosen.measured_ns) {
-        (_, Some([own, first])) => {
-            let count = candidates.len();
-            format!("tuned, {own} ns, of {count} by estimate number {}; number 1 took {first} ns", chosen.at + 1)
-        }
-        ([_], None) => "the only one".to_owned(),
-        ([own, next, ..], None) => {
-            let count = candidates.len();
+/// Why a schedule was chosen, if it was: it is the first, or what it is among the others.
+fn why(candidates: &[Candidate], chosen: usize) -> String {
+    let count = candidates.len();
+    match candidates {
+        [own, next, ..] if chosen == 0 => {
             format!("least of {count} estimates, {}; then {}, {}", own.cost, next.schedule, next.cost)
         }
-        ([], None) => String::new(),
+        [_, ..] if count > 1 => format!("number {} of {count} estimates, {}", chosen + 1, candidates[chosen].cost),
+        _ => "the only one".to_owned(),
     }
 }
 

@@ -53,15 +53,6 @@ pub struct Candidate {
     pub cost: u64,
 }
 
-/// Which of a nest's candidates is taken, and what it took where that was measured.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Chosen {
-    /// The number in the list.
-    pub at: usize,
-    /// Nanoseconds of a run on the device, if the list was measured: of the chosen one, and of the first.
-    pub measured_ns: Option<[u64; 2]>,
-}
-
 /// What a schedule is chosen for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Target {
@@ -104,9 +95,13 @@ const MOST_SPREADS: usize = 6;
 /// Spreads of which there are variants.
 const VARIED: usize = 2;
 
-/// Points that keep a device busy.
-pub const fn busy(is_cpu: bool) -> u64 {
-    if is_cpu { 4096 } else { 16384 }
+/// Ways in which long reductions are split.
+pub const SPLITTINGS: usize = 4;
+
+/// Points that keep a device busy: so many parts long reductions are split into, in the way of that number. The others are into
+/// a fourth as many, four times as many, and as few as may be.
+pub const fn busy(is_cpu: bool, splitting: usize) -> u64 {
+    (if is_cpu { 4096 } else { 16384 }) * [4, 1, 16, 0][splitting % SPLITTINGS] / 4
 }
 
 /// Rows that keep a device busy, and their length from which on that is as good as a kernel of their elements: by neighbouring

@@ -18,7 +18,7 @@ use crate::driver::{Driver, SlabRef};
 use crate::error::{Error, ErrorKind, Result};
 use crate::node::TensorNode;
 #[cfg(feature = "notation")]
-use crate::notation::spec::{ProgramSpec, Tune};
+use crate::notation::spec::ProgramSpec;
 use crate::slab::loc::{BufferLoc, PoolId};
 use crate::web::either::{Either, Of};
 use crate::web::error::{bad_argument, done, number, promise, seq, texts, value};
@@ -272,18 +272,16 @@ pub fn device_destroy(handle: u32) {
     device(handle).destroy();
 }
 
-/// Takes lines of schedules that were measured: key, how many, nanoseconds of the fastest and of the first, and the fastest.
+/// What is to be chosen for a program, kernel by kernel: a line for each schedule, and, behind a zero, all that a measurement
+/// depends on beside the adapter. Nothing for an error.
 #[cfg(feature = "notation")]
-#[wasm_bindgen(js_name = deviceRememberTuned)]
-pub fn device_remember_tuned(handle: u32, lines: &str) {
-    device(handle).remember_tuned(lines);
-}
-
-/// What is to be measured of a code, kernel by kernel: nothing, or the key, and a line for each schedule.
-#[cfg(feature = "notation")]
-#[wasm_bindgen(js_name = deviceUntuned, unchecked_return_type = "string[]")]
-pub fn device_untuned(handle: u32, of: u32) -> Array {
-    texts(code(of).all_untuned(&device(handle)).iter())
+#[wasm_bindgen(js_name = deviceChoices)]
+pub fn device_choices(handle: u32, program: JsValue, known: u32) -> Array {
+    let choices = match source(program) {
+        Ok(Source::Program(spec)) => device(handle).choices(&spec, context(known).optimize_ctx().as_ref()),
+        Ok(Source::Kernel(_)) | Err(_) => Ok(Vec::new()),
+    };
+    texts(choices.unwrap_or_default().iter())
 }
 
 /// The fields of a device's record: ordinal, id, whether it frees explicitly, the next pool, bytes of the merge buffer, the
@@ -331,13 +329,10 @@ fn program(name: String, text: String, spec: &JsValue, nodes: &[TensorNode]) -> 
     let mut program = ProgramSpec::new(name, text).outputs(strings(spec, "outputs"));
     program.given = names.into_iter().zip(nodes.iter().cloned()).collect();
     program.merged = strings(spec, "merged");
-    let number = |key| field(spec, key).as_f64().map(|number| number as u32);
-    program.tune = match field(spec, "tune").as_string().as_deref() {
-        Some("quick") => Tune::Quick,
-        Some("full") => Tune::Full,
-        _ => Tune::Off,
-    };
-    program.trial = number("trial").zip(number("schedule"));
+    let number = |key| field(spec, key).as_f64().map(|number| number as usize);
+    program.splitting = number("splitting").unwrap_or(0);
+    program.trial = number("trial");
+    program.chosen = Uint32Array::new(&field(spec, "chosen")).to_vec();
     Ok(Source::Program(program))
 }
 

@@ -14,7 +14,7 @@ use crate::node::TensorNode;
 #[cfg(feature = "notation")]
 use crate::notation::spec::Binding;
 #[cfg(feature = "notation")]
-use crate::schedule::{Candidate, Chosen, Schedule};
+use crate::schedule::{Candidate, Schedule};
 use crate::wgsl::twin::{HostTwin, TwinArgs};
 
 /// What a kernel does with a tensor.
@@ -125,7 +125,8 @@ pub(crate) struct NestOf {
     pub(crate) by_fours: bool,
     /// The schedules that there are, at least one.
     pub(crate) candidates: Arc<Vec<Candidate>>,
-    pub(crate) chosen: Chosen,
+    /// The number of the one that was chosen.
+    pub(crate) chosen: usize,
     /// Workgroups of a grid, per dimension.
     pub(crate) most_workgroups: u32,
 }
@@ -134,7 +135,7 @@ pub(crate) struct NestOf {
 impl NestOf {
     /// The schedule that was chosen.
     pub(crate) fn schedule(&self) -> &Schedule {
-        &self.candidates[self.chosen.at].schedule
+        &self.candidates[self.chosen].schedule
     }
 }
 

@@ -66,7 +66,7 @@ fn what_was_measured_is_remembered_by_the_device_and_by_the_file() {
     assert!(!plain.explain().contains("tuned"), "{}", plain.explain());
     let used = first.used_memory();
     let tuned = compile(&first, spec().tune(Tune::Quick));
-    assert!(tuned.explain().contains(": tuned, "), "{}", tuned.explain());
+    assert!(tuned.explain().contains(" was tuned: "), "{}", tuned.explain());
     assert_eq!(first.used_memory(), used, "scratch is freed");
     let measured = first.stats().dispatches;
     assert!(measured > 4 * 2, "{measured} runs");
@@ -101,7 +101,9 @@ fn without_tuning_the_choice_is_the_same_whatever_was_measured() {
     device.remember_tuned(&format!("{key} 99 1 2 {last}"));
     assert_eq!(compile(&device, spec()).explain(), before);
     let tuned = compile(&device, spec().tune(Tune::Full));
-    assert!(tuned.explain().contains(&format!("schedule {last}: tuned, 1 ns")), "{}", tuned.explain());
+    let text = tuned.explain();
+    assert!(text.contains(&format!("schedule {last}: number ")), "{text}");
+    assert!(text.ends_with("\nkernel 1 was tuned: 1 ns; number 1 of 99 took 2 ns"), "{text}");
     assert_eq!(result(&device, &tuned), result(&device, &compile(&device, spec())));
 }
 
@@ -112,7 +114,7 @@ fn garbage_in_the_file_is_measured_anew_and_written_over() {
     fs::write(folder.file(), b"\xff\xfe\0 not a line\n1 2 3\n7 4 10 20 a schedule of another version\n").unwrap();
     let first = device(&folder.file());
     let code = compile(&first, spec().tune(Tune::Quick));
-    assert!(code.explain().contains(": tuned, "), "{}", code.explain());
+    assert!(code.explain().contains(" was tuned: "), "{}", code.explain());
     let text = fs::read_to_string(folder.file()).unwrap();
     assert_eq!(text.lines().count(), 2, "what others may know stays: {text}");
     // A schedule that there is not.
@@ -120,7 +122,7 @@ fn garbage_in_the_file_is_measured_anew_and_written_over() {
         text.lines().map(|line| format!("{} tile 77\n", line.rsplitn(2, " of ").last().unwrap())).collect();
     fs::write(folder.file(), broken).unwrap();
     let second = device(&folder.file());
-    assert!(compile(&second, spec().tune(Tune::Quick)).explain().contains(": tuned, "));
+    assert!(compile(&second, spec().tune(Tune::Quick)).explain().contains(" was tuned: "));
     assert!(second.stats().dispatches > 0);
 
     // A file where the folder is to be: the device's memory has to do.
@@ -131,7 +133,7 @@ fn garbage_in_the_file_is_measured_anew_and_written_over() {
     compile(&third, spec().tune(Tune::Quick));
     assert_eq!(third.stats().dispatches, measured);
     third.keep_tuned_in(None);
-    assert!(compile(&third, spec().tune(Tune::Quick)).explain().contains(": tuned, "), "nothing is forgotten");
+    assert!(compile(&third, spec().tune(Tune::Quick)).explain().contains(" was tuned: "), "nothing is forgotten");
 }
 
 #[test]
@@ -169,7 +171,7 @@ fn programs_of_a_batch_are_measured_one_after_the_other_and_all_kinds_of_nodes_h
     let specs = vec![gather.tune(Tune::Quick), odd.tune(Tune::Quick), spec().tune(Tune::Quick)];
     let codes = pollster::block_on(device.compile_batch(specs)).unwrap();
     for code in &codes {
-        assert!(code.explain().contains(": tuned, "), "{}", code.explain());
+        assert!(code.explain().contains(" was tuned: "), "{}", code.explain());
     }
     assert_eq!(device.used_memory(), 0);
     assert_eq!(device.constant_buffer_cache(), []);
@@ -187,11 +189,11 @@ fn what_there_is_no_room_to_measure_says_so_and_is_measured_once_there_is() {
     let code = compile(&device, large());
     let text = code.explain();
     assert!(text.contains("\nkernel 1 was not measured: ") && text.contains("budget"), "{text}");
-    assert!(!text.contains(": tuned, "), "{text}");
+    assert!(!text.contains(" was tuned: "), "{text}");
     assert_eq!((device.tuned(), folder.file().exists()), (String::new(), false));
     drop(full);
     let text = compile(&device, large()).explain();
-    assert!(text.contains(": tuned, ") && !text.contains("not measured"), "{text}");
+    assert!(text.contains(" was tuned: ") && !text.contains("not measured"), "{text}");
     assert_eq!(device.used_memory(), 0);
 }
 
@@ -208,7 +210,7 @@ fn measuring_touches_no_data_of_programs_that_write_what_they_read() {
         let spec = ProgramSpec::new("p", text).node(&x).node(&n).binding(binding).tune(Tune::Full);
         let before = device.stats().dispatches;
         let code = compile(&device, spec);
-        assert!(code.explain().contains(": tuned, "), "{}", code.explain());
+        assert!(code.explain().contains(" was tuned: "), "{}", code.explain());
         assert!(device.stats().dispatches > before, "{binding:?} was measured");
         let routine = pollster::block_on(root.link(&code)).unwrap();
         if binding == Binding::Pooled {
@@ -231,7 +233,7 @@ fn two_devices_that_tune_at_once_keep_what_both_measured() {
         let specs = vec![spec().tune(Tune::Quick), ProgramSpec::new("own", text).tune(Tune::Quick)];
         let codes = pollster::block_on(device.compile_batch(specs)).unwrap();
         for code in &codes {
-            assert!(code.explain().contains(": tuned, "), "{}", code.explain());
+            assert!(code.explain().contains(" was tuned: "), "{}", code.explain());
         }
         result(&device, &codes[0])
     };
@@ -247,6 +249,41 @@ fn two_devices_that_tune_at_once_keep_what_both_measured() {
     let third = device(&folder.file());
     assert_eq!(result(&third, &compile(&third, spec().tune(Tune::Quick))), one);
     assert_eq!(third.stats().dispatches, 1, "the one of the result");
+}
+
+#[test]
+fn into_how_many_parts_long_reductions_are_split_is_measured_as_well() {
+    let (folder, len) = (Folder::new("split"), (1u32 << 20) + 7);
+    let x = TensorNode::new("x", DType::I32, [len]);
+    let values: Vec<i32> = (0..len as i32).map(|at| at % 1009 - 500).collect();
+    let spec = |tune| ProgramSpec::new("sum", "y +=! x[i]").node(&x).tune(tune).tune_budget_ms(60_000);
+    let first = device(&folder.file());
+    let estimated = compile(&first, spec(Tune::Off)).explain();
+    compile(&first, spec(Tune::Quick));
+    let lines: Vec<String> = first.tuned().lines().map(str::to_owned).collect();
+    assert!(lines.len() >= 4, "kernels of more than one way: {lines:?}");
+    let mut others = 0;
+    // One kernel after the other as if it took nothing, and all others took long.
+    for fast in 0..lines.len() {
+        let told = |(at, line): (usize, &String)| {
+            let part = |number| line.splitn(5, ' ').nth(number).unwrap();
+            let ns = if at == fast { 1 } else { 1_000_000 };
+            format!("{} {} {ns} {ns} {}\n", part(0), part(1), part(4))
+        };
+        let next = device(&folder.0.join("none"));
+        next.remember_tuned(&lines.iter().enumerate().map(told).collect::<String>());
+        let code = compile(&next, spec(Tune::Quick));
+        assert_eq!(next.stats().dispatches, 0, "all is known");
+        let text = code.explain();
+        others += usize::from(text.contains("\nlong reductions are split as was measured: "));
+        assert_eq!(compile(&next, spec(Tune::Off)).explain(), estimated);
+        let root = Context::root(&next).init_from_host(&x, &values).unwrap();
+        let routine = pollster::block_on(root.link(&code)).unwrap();
+        routine.run().unwrap();
+        let got = pollster::block_on(routine.context().to_host::<i32>(code.node("y").unwrap())).unwrap();
+        assert_eq!(got, [values.iter().sum::<i32>()], "{text}");
+    }
+    assert!(others > 0, "{lines:?}");
 }
 
 /// Polls a compilation until it has begun to measure.
@@ -273,7 +310,7 @@ fn whoever_stops_waiting_ends_measuring_and_leaves_nothing() {
     assert_eq!(device.used_memory(), 0, "scratch is freed");
     assert_eq!(device.tuned(), "", "half a measurement is none");
     let text = compile(&device, spec().tune(Tune::Quick)).explain();
-    assert!(text.contains(": tuned, "), "the turn is free again: {text}");
+    assert!(text.contains(" was tuned: "), "the turn is free again: {text}");
 }
 
 #[test]
@@ -289,7 +326,7 @@ fn contexts_and_nodes_that_go_while_it_is_measured_are_not_missed() {
     drop((root, a, b));
     pollster::block_on(compiling).unwrap();
     let text = compile(&device, spec).explain();
-    assert!(text.contains(": tuned, "), "{text}");
+    assert!(text.contains(" was tuned: "), "{text}");
     assert_eq!(device.used_memory(), 0);
 }
 
@@ -304,7 +341,7 @@ fn a_device_that_is_lost_while_it_measures_says_so_and_keeps_nothing_half() {
     assert!(error.to_string().starts_with("compile \"product\": "), "{error}");
     assert_eq!((first.tuned(), folder.file().exists()), (String::new(), false));
     let second = device(&folder.file());
-    assert!(compile(&second, spec().tune(Tune::Quick)).explain().contains(": tuned, "));
+    assert!(compile(&second, spec().tune(Tune::Quick)).explain().contains(" was tuned: "));
 }
 
 #[test]

@@ -245,7 +245,7 @@ export class Device implements Disposable {
     const compile = (raws: RawSource[]): Promise<RawCode[]> =>
       callAsync(() => this.raw.compileBatch(raws, known), signal, discard);
     const isTuned = this.driver !== "host" && tunes(declared);
-    const codes = await (isTuned ? tuned(this.raw, declared, signal, compile) : compile(raws));
+    const codes = await (isTuned ? tuned(this.raw, known, declared, signal, compile) : compile(raws));
     return codes.map((code, index) => Code.make(code, declared[index] as Declared, this));
   }
 

@@ -126,14 +126,20 @@ export interface RawProgramSpec {
   /** Names of the nodes. */
   names: string[];
   outputs: string[];
-  tune?: "quick" | "full";
-  /** The kernel that is compiled alone, and the number of its schedule, to be measured on nodes of its own. */
+  /** The number of the way in which long reductions are split. */
+  splitting?: number;
+  /** Numbers of the kernels' schedules; the first ones if left out. */
+  chosen?: number[];
+  /** The kernel that is compiled alone, on nodes of its own, to be measured. */
   trial?: number;
-  schedule?: number;
 }
 
 /** A kernel or a program, as the wasm module takes it. */
 export type RawSource = [name: string, text: string, spec: RawKernelSpec | RawProgramSpec, nodes: RawNode[]];
+
+function flat([name, text, spec, nodes]: RawSource): unknown[] {
+  return [name, text, spec, numbersOf(nodes)];
+}
 
 /** A device of the wasm module. */
 export class RawDevice extends Handle {
@@ -204,8 +210,7 @@ export class RawDevice extends Handle {
   }
 
   async compileBatch(sources: readonly RawSource[], known: RawContext): Promise<RawCode[]> {
-    const flat = sources.map(([name, text, spec, nodes]) => [name, text, spec, numbersOf(nodes)]);
-    return all(RawCode, await glue.deviceCompileBatch(this.number, flat, known.number));
+    return all(RawCode, await glue.deviceCompileBatch(this.number, sources.map(flat), known.number));
   }
 
   /** A context without nodes that knows the virtual nodes which a code leaves. */
@@ -213,14 +218,9 @@ export class RawDevice extends Handle {
     return new RawContext(glue.deviceContextOf(this.number, code.number));
   }
 
-  /** Takes lines of schedules that were measured: key, how many, nanoseconds of the fastest and of the first, and the fastest. */
-  rememberTuned(lines: string): void {
-    glue.deviceRememberTuned(this.number, lines);
-  }
-
-  /** What is to be measured, kernel by kernel: nothing, or the key, and a line for each schedule. */
-  untuned(code: RawCode): string[] {
-    return glue.deviceUntuned(this.number, code.number);
+  /** Of a program, kernel by kernel: a line for each schedule, and, behind a zero, what a measurement depends on. */
+  choices(program: RawSource, known: RawContext): string[] {
+    return glue.deviceChoices(this.number, flat(program), known.number);
   }
 
   trim(): number {

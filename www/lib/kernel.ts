@@ -72,6 +72,8 @@ export interface Declared {
   readonly kernel?: { readonly tensors: readonly NamedTensor[]; readonly statics: readonly string[] };
   /** Names in a program of what is read from the merge buffer. */
   readonly merged?: readonly string[];
+  /** Whether a program's schedules are measured. */
+  readonly tune?: "quick" | "full" | undefined;
   /** Milliseconds that measuring a program's schedules may take. */
   readonly tuneBudgetMs?: number | undefined;
 }

@@ -76,9 +76,8 @@ export function declareProgram(name: string, text: string, spec: Omit<ProgramSpe
     names: named.map(([name]) => name),
     merged: Object.keys(merged),
     outputs: [...outputs],
-    ...(tune !== "off" && { tune }),
   };
-  return { name, raw: [name, text, raw, named.map(([, { raw }]) => raw)], merged: raw.merged, tuneBudgetMs };
+  return { name, raw: [name, text, raw, named.map(([, { raw }]) => raw)], merged: raw.merged, tune: tune === "off" ? undefined : tune, tuneBudgetMs };
 }
 
 function isList(nodes: NonNullable<ProgramSpec["nodes"]>): nodes is readonly TensorNode<DType>[] {

@@ -1,7 +1,8 @@
 //! Tuning: the schedules of a kernel, measured on the device with the shapes that it has.
 //!
-//! What was measured is kept by a key of all that it depends on. Natively compiling measures what is not known; in a page the
-//! npm package does, by the same rules, since it can end that at any moment and its code is smaller.
+//! What was measured is kept by a key of all that it depends on. Natively compiling measures what is not known. In a page the
+//! npm package does, by the same rules, and keeps it, too: it can end measuring at any moment, and its code is smaller. It asks
+//! what there is to choose from, compiles kernels alone to measure them, and says what it chose.
 
 #[cfg(not(target_arch = "wasm32"))]
 mod measure;
@@ -10,146 +11,80 @@ mod measure;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use crate::backend::compile::{Code, Parts};
-use crate::backend::nest::rescheduled;
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) use measure::Tuning;
+
+use crate::backend::compile::Parts;
 use crate::backend::virtuals::Virtuals;
+#[cfg(target_arch = "wasm32")]
 use crate::device::Device;
-use crate::device::tuned::Entry;
-use crate::driver::Driver;
+#[cfg(target_arch = "wasm32")]
+use crate::driver::{Driver, OptimizeCtx};
 #[cfg(target_arch = "wasm32")]
 use crate::error::Result;
+#[cfg(target_arch = "wasm32")]
+use crate::node::List;
 use crate::node::TensorNode;
-use crate::notation::spec::{ProgramSpec, Tune};
-use crate::schedule::{Chosen, VERSION};
+#[cfg(target_arch = "wasm32")]
+use crate::notation::spec::ProgramSpec;
+#[cfg(target_arch = "wasm32")]
+use crate::schedule::VERSION;
 use crate::wgsl::spec::{KernelSpec, KernelTensor};
 
-/// What a program asks for.
+/// A page tunes.
+#[cfg(target_arch = "wasm32")]
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tuning {
-    tune: Tune,
-    /// Bounds the measuring.
-    #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "a page measures"))]
-    budget_ms: Option<u32>,
-    /// What could not be measured or kept, and why, a line each. A page says so itself.
-    #[cfg(not(target_arch = "wasm32"))]
-    notes: String,
-}
+pub(crate) struct Tuning {}
 
+#[cfg(target_arch = "wasm32")]
 impl Tuning {
-    pub(super) fn of(spec: &ProgramSpec) -> Self {
-        Self {
-            tune: spec.tune,
-            budget_ms: spec.tune_budget_ms,
-            #[cfg(not(target_arch = "wasm32"))]
-            notes: String::new(),
-        }
-    }
-
-    /// What could not be measured, and why, a line each.
-    pub(super) fn notes(&self) -> &str {
-        #[cfg(not(target_arch = "wasm32"))]
-        return &self.notes;
-        #[cfg(target_arch = "wasm32")]
+    /// What a page says itself.
+    pub(super) fn notes(&self) -> &'static str {
         ""
     }
-
-    /// How many schedules of a kernel are measured.
-    fn count(&self, kernel: &KernelSpec) -> usize {
-        let most = match self.tune {
-            Tune::Off => 0,
-            Tune::Quick => 4,
-            Tune::Full => usize::MAX,
-        };
-        kernel.nest.as_ref().map_or(0, |of| of.candidates.len().min(most))
-    }
 }
 
+#[cfg(target_arch = "wasm32")]
 impl<D: Driver> Device<D> {
-    /// Takes the schedules that were measured fastest, where they were.
-    pub(super) fn take_tuned(&self, kernels: &mut [Arc<KernelSpec>], tuning: &Tuning) {
-        for kernel in kernels {
-            let count = tuning.count(kernel);
-            let known = if count < 2 { None } else { self.known_tuned(self.tuned_key(kernel)) };
-            let Some(Entry { count: known_count, measured_ns, schedule }) = known else { continue };
-            let is_it = |at: &usize| kernel.candidates()[*at].schedule.to_string() == schedule;
-            if let Some(at) = (0..kernel.candidates().len()).find(is_it)
-                && known_count >= count as u64
-            {
-                *kernel = Arc::new(rescheduled((**kernel).clone(), Chosen { at, measured_ns: Some(measured_ns) }));
-            }
-        }
-    }
-
-    /// The kernel that a page wants to measure alone.
-    pub(super) fn asked_trial(&self, kernels: &[Arc<KernelSpec>], spec: &ProgramSpec) -> Option<Parts> {
-        let (kernel, at) = spec.trial?;
-        let kernel = kernels.get(kernel as usize)?;
+    /// The kernels that a page asks for: of a program, or one of them alone.
+    pub(super) fn tunable(&self, spec: &ProgramSpec, make: &dyn Fn(usize) -> Result<Parts>) -> Result<Parts> {
+        let parts = make(spec.splitting)?;
+        let Some(kernel) = spec.trial.and_then(|trial| parts.specs.get(trial)) else { return Ok(parts) };
         let mut record = self.record();
-        let nodes = &mut record.tuned.scratch;
+        let nodes = &mut record.tuned;
         // All schedules share the nodes of the first.
-        if at == 0 || nodes.len() != kernel.tensors.len() {
+        if spec.chosen.iter().all(|at| *at == 0) || nodes.len() != kernel.tensors.len() {
             *nodes = scratch(kernel);
         }
-        Some(trial(kernel, at as usize, nodes.clone()))
+        Ok(alone(kernel, nodes.clone()))
     }
 
-    /// A page measures.
-    #[cfg(target_arch = "wasm32")]
-    pub(super) async fn tune_all(&self, all: Vec<Result<Parts>>) -> Result<Vec<Result<Parts>>> {
+    /// What is to be chosen for a program, kernel by kernel: a line for each schedule, and, behind a zero, all that a
+    /// measurement depends on beside the adapter.
+    pub(crate) fn choices(&self, spec: &ProgramSpec, known: &OptimizeCtx) -> Result<Vec<String>> {
+        let mut all = Vec::new();
+        for kernel in self.program_parts(spec, known)?.specs {
+            let mut text = String::new();
+            for candidate in kernel.candidates() {
+                let _ = writeln!(text, "{}", candidate.schedule);
+            }
+            let _ = write!(text, "\0{VERSION}{}", kernel.text);
+            for KernelTensor { node, .. } in &kernel.tensors {
+                let _ = write!(text, "{}{}", node.dtype(), List(node.shape()));
+            }
+            all.push(text);
+        }
         Ok(all)
     }
 
-    /// What is to be measured of a kernel that is in its first schedule: its key, and how many schedules.
-    fn untuned(&self, kernel: &KernelSpec, tuning: &Tuning) -> Option<(u64, usize)> {
-        let count = tuning.count(kernel);
-        let is_known = kernel.nest.as_ref().is_none_or(|of| of.chosen.measured_ns.is_some());
-        // The host driver does what a schedule says in its own way.
-        (count > 1 && !is_known && D::name(self.dev()) != "host").then(|| (self.tuned_key(kernel), count))
-    }
-
-    /// What a measurement of a kernel depends on, as a number (FNV-1a): the adapter, the driver, what schedules mean, and the
-    /// text in the first schedule, which has all extents.
-    fn tuned_key(&self, kernel: &KernelSpec) -> u64 {
-        let mut hash = 0xcbf2_9ce4_8422_2325u64;
-        let mut add = |bytes: &[u8]| {
-            for byte in bytes.iter().chain(&[0]) {
-                hash = (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
-            }
-        };
-        let adapter = self.adapter();
-        for text in [&adapter.name, &adapter.backend, &adapter.driver, &adapter.device_type, &kernel.text] {
-            add(text.as_bytes());
-        }
-        add(&VERSION.to_le_bytes());
-        for tensor in &kernel.tensors {
-            add(tensor.node.dtype().name().as_bytes());
-            add(bytemuck::cast_slice(tensor.node.shape()));
-        }
-        hash
-    }
-}
-
-impl<D: Driver> Code<D> {
-    /// What is to be measured, kernel by kernel: nothing, or the key, and a line for each schedule.
-    #[cfg(target_arch = "wasm32")]
-    pub(crate) fn all_untuned(&self, device: &Device<D>) -> Vec<String> {
-        let mut lines = Vec::new();
-        for spec in self.specs() {
-            let mut text = String::new();
-            if let Some((key, count)) = device.untuned(spec, &self.parts().tuning) {
-                text = key.to_string();
-                for candidate in &spec.candidates()[..count] {
-                    let _ = write!(text, "\n{}", candidate.schedule);
-                }
-            }
-            lines.push(text);
-        }
-        lines
+    /// A page measures.
+    pub(super) async fn tune_all(&self, all: Vec<Result<Parts>>) -> Result<Vec<Result<Parts>>> {
+        Ok(all)
     }
 }
 
 /// A node for each tensor of a kernel, which no context has.
-pub(super) fn scratch(kernel: &KernelSpec) -> Vec<TensorNode> {
+fn scratch(kernel: &KernelSpec) -> Vec<TensorNode> {
     let mut nodes = Vec::new();
     for KernelTensor { node, .. } in &kernel.tensors {
         nodes.push(TensorNode::new("scratch", node.dtype(), node.shape()));
@@ -157,8 +92,8 @@ pub(super) fn scratch(kernel: &KernelSpec) -> Vec<TensorNode> {
     nodes
 }
 
-/// A kernel in one of its schedules, on such nodes: linking creates them.
-pub(super) fn trial(kernel: &KernelSpec, at: usize, nodes: Vec<TensorNode>) -> Parts {
+/// A kernel on such nodes, which linking creates.
+fn alone(kernel: &KernelSpec, nodes: Vec<TensorNode>) -> Parts {
     let mut spec = kernel.clone();
     for (tensor, node) in spec.tensors.iter_mut().zip(&nodes) {
         (tensor.node, tensor.merged) = (node.clone(), false);
@@ -171,6 +106,6 @@ pub(super) fn trial(kernel: &KernelSpec, at: usize, nodes: Vec<TensorNode>) -> P
         admits: None,
         virtuals: Virtuals::default(),
         tuning: Tuning::default(),
-        specs: vec![Arc::new(rescheduled(spec, Chosen { at, measured_ns: None }))],
+        specs: vec![Arc::new(spec)],
     }
 }
