@@ -53,8 +53,9 @@ const WASM_OPT = [
   "--strip-producers",
   SHORT_NAMES,
 ];
-// The levels alone run no pass; with them, what is written stays as compact as the passes above left it.
-const BY_LIKENESS = ["--reorder-functions-by-name", "--strip-debug", "--optimize-level=2", "--shrink-level=2"];
+// The levels alone run no pass; with them, what is written stays as compact as the passes above left it. How far an address is
+// aligned is a hint that engines leave alone: without it, equal loads are equal bytes, 0.2 % less.
+const BY_LIKENESS = ["--dealign", "--reorder-functions-by-name", "--strip-debug", "--optimize-level=2", "--shrink-level=2"];
 const FEATURES = [
   "--enable-bulk-memory",
   "--enable-bulk-memory-opt",
