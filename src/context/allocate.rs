@@ -40,10 +40,13 @@ impl Group {
     }
 
     fn pack(nodes: &[Local<'_>], limits: PlanLimits) -> Result<Self> {
-        let lifetimes: Vec<_> =
-            nodes.iter().map(|&(node, first, last)| Lifetime { size_bytes: node.size_bytes(), first, last }).collect();
+        let (mut lifetimes, mut locals) = (Vec::new(), Vec::new());
+        for &(node, first, last) in nodes {
+            lifetimes.push(Lifetime { size_bytes: node.size_bytes(), first, last });
+            locals.push(node);
+        }
         let plan = pack_lifetimes(&lifetimes, limits, |index| nodes[index].0.to_string())?;
-        Self::new(&nodes.iter().map(|(node, ..)| *node).collect::<Vec<_>>(), plan)
+        Self::new(&locals, plan)
     }
 
     fn new(nodes: &[&TensorNode], plan: SegmentPlan) -> Result<Self> {
@@ -62,10 +65,13 @@ impl Delta {
     /// Plans nodes, in order: as few slabs as the cap allows, working nodes, local ones and constants apart. Undecided
     /// nodes are kept on the device from here on.
     pub(crate) fn plan(nodes: &[&TensorNode], locals: &[Local<'_>], limits: PlanLimits) -> Result<Self> {
-        nodes.iter().for_each(|node| node.settle_mode());
-        let (constants, working): (Vec<_>, Vec<_>) = nodes.iter().partition(|node| node.mode() == MemoryMode::Constant);
+        let (mut constants, mut working) = (Vec::new(), Vec::new());
+        for node in nodes {
+            node.settle_mode();
+            (if node.mode() == MemoryMode::Constant { &mut constants } else { &mut working }).push(*node);
+        }
         let working = Arc::new(Group::plan(&working, limits)?);
-        let mut distinct: Vec<TensorNode> = Vec::with_capacity(constants.len());
+        let mut distinct: Vec<TensorNode> = Vec::new();
         for node in constants {
             if distinct.contains(node) {
                 return Err(named_twice(node));
@@ -164,15 +170,20 @@ impl<D: Driver> Minting<'_, D> {
         if delta.constants.is_empty() {
             return Ok(());
         }
-        let cached = |node: &&TensorNode| self.device.record().constant(node);
-        let (known, new): (Vec<_>, Vec<_>) = delta.constants.iter().partition(|node| cached(node).is_some());
+        let (mut known, mut new) = (Vec::new(), Vec::new());
+        for node in delta.constants.iter() {
+            let is_cached = self.device.record().constant(node).is_some();
+            (if is_cached { &mut known } else { &mut new }).push(node);
+        }
         let group = Group::plan(&new, self.device.limits().plan())?;
         self.place_group(&group, MemoryMode::Constant, buffers)?;
         if self.zeroed {
             // New constants are filled now, with zeros; otherwise whoever fills them shares them.
-            new.into_iter().filter_map(|node| Some((node, buffers.get(node)?))).for_each(|(node, loc)| {
-                self.device.share(node, loc);
-            });
+            for node in new {
+                if let Some(loc) = buffers.get(node) {
+                    self.device.share(node, loc);
+                }
+            }
         }
         let mut record = self.device.record();
         for node in known {

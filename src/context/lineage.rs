@@ -134,13 +134,25 @@ pub(crate) struct Lineage {
 impl Lineage {
     /// What a routine depends on that reads and writes those nodes.
     pub(crate) fn deps(&self, reads: &Touched, writes: &Touched) -> Vec<Arc<Mark>> {
-        self.marks.iter().filter(|mark| mark.is_pending() && mark.precedes(reads, writes)).cloned().collect()
+        let mut deps = Vec::new();
+        for mark in &self.marks {
+            if mark.is_pending() && mark.precedes(reads, writes) {
+                deps.push(mark.clone());
+            }
+        }
+        deps
     }
 
     /// The lineage behind a routine.
     pub(crate) fn after(&self, mark: &OwnMark) -> Self {
-        let pending = self.marks.iter().filter(|mark| mark.is_pending());
-        Self { marks: pending.chain([&mark.0]).cloned().collect() }
+        let mut marks = Vec::new();
+        for known in &self.marks {
+            if known.is_pending() {
+                marks.push(known.clone());
+            }
+        }
+        marks.push(mark.0.clone());
+        Self { marks }
     }
 }
 

@@ -94,7 +94,11 @@ impl<D: Driver> Context<D> {
 
     /// Every node with its location, in the order in which the nodes were created.
     pub fn locs(&self) -> Vec<(TensorNode, BufferLoc)> {
-        self.ctx_buffers().iter().map(|(node, loc)| (node.clone(), loc)).collect()
+        let mut locs = Vec::new();
+        for (node, loc) in self.ctx_buffers().iter() {
+            locs.push((node.clone(), loc));
+        }
+        locs
     }
 
     /// Where a node is; `None` if it is not in this context.

@@ -148,7 +148,12 @@ impl Record {
         let unused = |pool_id: &PoolId| {
             self.pools.get(pool_id).is_none_or(|pool| cached.get(pool_id).is_some_and(|count| *count >= pool.holders))
         };
-        let pools: Vec<PoolId> = cached.iter().map(|(pool_id, _)| *pool_id).filter(unused).collect();
+        let mut pools = Vec::new();
+        for (pool_id, _) in cached.iter() {
+            if unused(pool_id) {
+                pools.push(*pool_id);
+            }
+        }
         self.constant_buffer_cache.retain(|_, loc| !pools.contains(&loc.pool_id));
         pools
     }
@@ -161,7 +166,11 @@ impl Record {
     }
 
     pub(super) fn pool_reports(&self) -> Vec<PoolReport> {
-        self.pools.iter().map(|(&pool_id, pool)| pool.report(pool_id)).collect()
+        let mut reports = Vec::new();
+        for (pool_id, pool) in self.pools.iter() {
+            reports.push(pool.report(*pool_id));
+        }
+        reports
     }
 }
 

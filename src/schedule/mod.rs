@@ -130,17 +130,24 @@ pub fn candidates(nest: &Nest, target: &Target) -> Vec<Candidate> {
     all.truncate(MOST_SPREADS);
     let others = Parts::new(nest, !by_fours && target.is_aligned);
     for at in 0..all.len().min(VARIED) {
-        let Candidate { schedule, cost } = all[at].clone();
+        let Candidate { schedule, cost } = &all[at];
         let dearer = cost.saturating_add(cost / 8);
-        if (if by_fours { &parts } else { &others }).has_rows(&schedule.spread) {
-            let cost = if by_fours { others.estimate(&schedule.spread, target.is_cpu) } else { dearer };
-            all.push(Candidate { schedule: Schedule { by_fours: !by_fours, ..schedule.clone() }, cost });
+        let has_rows = (if by_fours { &parts } else { &others }).has_rows(&schedule.spread);
+        let other_rows = if by_fours { others.estimate(&schedule.spread, target.is_cpu) } else { dearer };
+        let mut vary = |cost, change: &dyn Fn(&mut Schedule)| {
+            let mut other = all[at].clone();
+            other.cost = cost;
+            change(&mut other.schedule);
+            all.push(other);
+        };
+        if has_rows {
+            vary(other_rows, &|schedule| schedule.by_fours = !by_fours);
         }
         if target.most_lanes >= MANY_LANES {
-            all.push(Candidate { schedule: Schedule { lanes: MANY_LANES, ..schedule.clone() }, cost: dearer });
+            vary(dearer, &|schedule| schedule.lanes = MANY_LANES);
         }
         if target.binding.is_none() {
-            all.push(Candidate { schedule: Schedule { binding: Binding::Direct, ..schedule }, cost: dearer });
+            vary(dearer, &|schedule| schedule.binding = Binding::Direct);
         }
     }
     let mut sorted = Vec::new();

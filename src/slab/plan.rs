@@ -103,12 +103,12 @@ pub struct Lifetime {
 /// # Errors
 /// As [`plan_segments`].
 pub fn pack_lifetimes(nodes: &[Lifetime], limits: PlanLimits, name: impl Fn(usize) -> String) -> Result<SegmentPlan> {
-    let mut rest: Vec<(usize, u64)> = Vec::with_capacity(nodes.len());
+    let mut rest: Vec<(usize, u64)> = Vec::new();
     for (index, node) in nodes.iter().enumerate() {
         rest.push((index, segment_bytes(node.size_bytes, limits, &|| name(index))?));
     }
     let mut plan = SegmentPlan { places: vec![Place { segment: 0, offset: 0 }; nodes.len()], ..SegmentPlan::default() };
-    let mut placed: Vec<(usize, u64)> = Vec::with_capacity(nodes.len());
+    let mut placed: Vec<(usize, u64)> = Vec::new();
     while let Some(largest) = (0..rest.len()).reduce(|best, at| if rest[at].1 > rest[best].1 { at } else { best }) {
         let (index, size) = rest.remove(largest);
         let in_the_way =
