@@ -105,6 +105,11 @@ impl Stage {
         self.fold.as_ref().is_some_and(|fold| fold.is_each)
     }
 
+    /// Where each value that is accumulated is stored, or else what they come to.
+    pub fn store_of(&self, is_each: bool) -> Option<&Store> {
+        self.store.as_ref().filter(|_| self.is_each() == is_each)
+    }
+
     /// Calls `visit` for every expression: the start, the value, the positions of the store.
     pub fn each_expr<'s>(&'s self, visit: &mut dyn FnMut(&'s Expr)) {
         if let Some(fold) = &self.fold {

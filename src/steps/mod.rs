@@ -134,14 +134,14 @@ impl<'a> Lowering<'a> {
             let mut values = Vec::new();
             for at in 0..self.points.len() {
                 self.go_to(at);
-                if let Some(store) = stage.store.as_ref().filter(|_| !stage.is_each()) {
+                if let Some(store) = stage.store_of(false) {
                     places.push(self.place_of(store));
                 }
                 values.push(self.expr(stage.fold.as_ref().map_or(&stage.value, |fold| &fold.start)));
             }
             if let Some(Fold { op, over, .. }) = &stage.fold {
                 let sums = if op.is_some() { &mut values[..] } else { &mut [] };
-                let each = stage.store.as_ref().filter(|_| stage.is_each());
+                let each = stage.store_of(true);
                 self.accumulate(*op, sums, over, &stage.value, each, false);
             }
             self.stages.extend(values);
@@ -162,7 +162,7 @@ impl<'a> Lowering<'a> {
         let count = self.points.len();
         let mut places = places.chunks(count);
         for (values, stage) in all.chunks(count).zip(&nest.stages) {
-            if let Some(store) = stage.store.as_ref().filter(|_| !stage.is_each()) {
+            if let Some(store) = stage.store_of(false) {
                 self.store(store, places.next().unwrap_or_default(), values);
             }
         }

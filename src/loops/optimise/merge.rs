@@ -15,7 +15,7 @@ use crate::notation::program::{Affine, Expr, ExprKind, Load, LoopIndex, Position
 const MOST_STAGES: usize = 16;
 
 /// Merges as many nests as may be: over the same points, or elementwise ones into those that accumulated their rows.
-pub fn merge(loops: &mut Loops, rows: Option<Rows>) {
+pub fn merge(loops: &mut Loops, rows: Rows) {
     let mut later = 1;
     while later < loops.nests.len() {
         let merged = (0..later).rev().find_map(|earlier| Some((earlier, merged(loops, earlier, later, rows)?)));
@@ -36,16 +36,15 @@ pub fn merge(loops: &mut Loops, rows: Option<Rows>) {
 }
 
 /// Two nests as one, and which of their places it takes.
-fn merged(loops: &Loops, earlier: usize, later: usize, rows: Option<Rows>) -> Option<(Nest, usize)> {
+fn merged(loops: &Loops, earlier: usize, later: usize, rows: Rows) -> Option<(Nest, usize)> {
     let (first, second) = (&loops.nests[earlier], &loops.nests[later]);
     if first.stages.len() + second.stages.len() > MOST_STAGES || first.is_atomic() || second.is_atomic() {
         return None;
     }
     let (mut map, is_paired) = match (read_by(first, second), rows) {
-        (Some(read), Some(rows)) => (rows.points(first, second, read)?, true),
-        (Some(read), None) => behind(loops, first, second, read)?,
+        (Some(read), _) => behind(loops, first, second, read, rows.is_some())?,
         (None, None) => (beside(first, second)?, true),
-        (None, Some(_)) => return None,
+        _ => return None,
     };
     let between = &loops.nests[earlier + 1..later];
     let at = if may_pass(first, between) {
@@ -61,9 +60,6 @@ fn merged(loops: &Loops, earlier: usize, later: usize, rows: Option<Rows>) -> Op
         free: second.free.clone(),
         stages: Vec::new(),
     };
-    if rows.is_some() {
-        nest.free.retain(|index| map.all().any(|affine| affine.alone() == Some(*index)));
-    }
     add_indices(&mut map, first, &mut nest);
     for stage in &first.stages {
         nest.stages.push(moved(stage, &map)?);
@@ -72,9 +68,6 @@ fn merged(loops: &Loops, earlier: usize, later: usize, rows: Option<Rows>) -> Op
         let stage = behind_stages(stage, &nest.stages[..first.stages.len()], loops, first.stages.len())?;
         nest.stages.push(stage);
     }
-    if let Some(rows) = rows {
-        rows.spread(&mut nest, &second.free)?;
-    }
     let is_kept = drop_stores(loops, &mut nest, first.stages.len(), (earlier, later), is_paired);
     if is_kept {
         if !is_paired {
@@ -82,11 +75,10 @@ fn merged(loops: &Loops, earlier: usize, later: usize, rows: Option<Rows>) -> Op
         }
         nest.name = format!("{}+{}", first.name, second.name);
     }
-    if !is_fine(&nest) {
-        return None;
-    }
-    if rows.is_some() {
-        rows::keep_values(&mut nest, loops);
+    match rows {
+        Some(least) => rows::spread(&mut nest, loops, &map, least)?,
+        None if is_fine(&nest) => {}
+        None => return None,
     }
     Some((nest, at))
 }
@@ -132,8 +124,8 @@ fn find_read<'e>(by: &Nest, expr: &'e Expr, found: &mut Option<&'e Load>) {
 }
 
 /// The points of the first nest as those of the second, which reads an element of what the first stores; and whether each
-/// point has one in the other nest.
-fn behind(loops: &Loops, first: &Nest, second: &Nest, read: &Load) -> Option<(IndexMap, bool)> {
+/// point has one in the other nest. The points may be rows of the second one, if that is elementwise, and only those if asked.
+fn behind(loops: &Loops, first: &Nest, second: &Nest, read: &Load, are_rows: bool) -> Option<(IndexMap, bool)> {
     let mut stores = first.stores().filter(|store| store.target == read.node);
     let (Some(store), None) = (stores.next(), stores.next()) else { return None };
     let mut map = IndexMap::new(first.indices.len());
@@ -175,6 +167,9 @@ fn behind(loops: &Loops, first: &Nest, second: &Nest, read: &Load) -> Option<(In
             }
             _ => false,
         };
+    }
+    if are_rows {
+        return (is_paired && second.stages.len() == 1 && !second.has_fold()).then_some((map, true));
     }
     is_paired &= second.free.iter().all(|index| taken.contains(index) || second.indices[*index].count() == 1);
     if is_paired {

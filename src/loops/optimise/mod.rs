@@ -43,8 +43,8 @@ pub fn optimise(loops: &mut Loops) {
 }
 
 /// Does elementwise nests in those that accumulated their rows, at least so many of at least that length.
-pub fn join_rows(loops: &mut Loops, (least, length): (u64, u64)) {
-    merge::merge(loops, Some(rows::Rows { least, length }));
+pub fn join_rows(loops: &mut Loops, least: (u64, u64)) {
+    merge::merge(loops, Some(least));
 }
 
 /// Leaves the other nests out.

@@ -7,73 +7,59 @@ use crate::dtype::DType;
 use crate::loops::ir::{Fold, Loops, Nest, Stage, Store};
 use crate::loops::optimise::cost::{ACCESS, cost};
 use crate::loops::optimise::inline::CHEAP;
+use crate::loops::optimise::is_fine;
 use crate::loops::optimise::merge::moved;
 use crate::loops::rewrite::{IndexMap, any_part, each_part};
-use crate::notation::program::{Affine, Expr, ExprKind, IndexId, Load, Position, Ty, Value, points};
+use crate::notation::program::{Affine, Expr, ExprKind, Load, Term, Ty, Value, points};
 
-/// How many rows there must be, and how long.
-#[derive(Clone, Copy, Debug)]
-pub struct Rows {
-    pub least: u64,
-    pub length: u64,
-}
+/// How many rows there must be, and how long, where they are asked for.
+pub type Rows = Option<(u64, u64)>;
 
-impl Rows {
-    /// The points of the first nest as rows of the second one, an elementwise nest that reads what the first stores.
-    pub fn points(self, first: &Nest, second: &Nest, read: &Load) -> Option<IndexMap> {
-        let is_elementwise = second.stages.len() == 1 && !second.has_fold();
-        if !is_elementwise || !first.has_fold() || points(&first.indices, &first.free) < self.least {
-            return None;
+/// Makes the last stage of a nest, which has more points, one over rows, by the indices of those that accumulated such rows.
+/// `map` has the points of those before.
+pub fn spread(nest: &mut Nest, loops: &Loops, map: &IndexMap, (least, length): (u64, u64)) -> Option<()> {
+    let mut row = std::mem::take(&mut nest.free);
+    row.retain(|index| {
+        let is_row = map.all().all(|affine| affine.terms.iter().all(|(term, _)| *term != Term::Index(*index)));
+        if !is_row {
+            nest.free.push(*index);
         }
-        let store = first.stores().find(|store| store.target == read.node)?;
-        let mut map = IndexMap::new(first.indices.len());
-        for (own, other) in store.positions.iter().zip(&read.positions) {
-            let (Position::Affine(own), Position::Affine(other)) = (own, other) else { return None };
-            let (own, other) = (own.alone()?, other.alone()?);
-            let (one, two) = (&first.indices[own], &second.indices[other]);
-            let is_new = !map.all().any(|known| known.alone() == Some(other));
-            let are_free = first.free.contains(&own) && second.free.contains(&other);
-            if !is_new || !are_free || (one.lo, one.hi) != (two.lo, two.hi) {
-                return None;
-            }
-            map.put(own, Affine::index(other, 0));
-        }
-        first.free.iter().all(|free| map.get(*free).is_some()).then_some(map)
+        is_row
+    });
+    if row.is_empty() || points(&nest.indices, &nest.free) < least || points(&nest.indices, &row) < length {
+        return None;
     }
-
-    /// Makes the last stage, which has more points, one over rows: by the indices of those that accumulated such rows.
-    pub fn spread(self, nest: &mut Nest, all: &[IndexId]) -> Option<()> {
-        let mut row = all.to_vec();
-        row.retain(|index| !nest.free.contains(index));
-        if row.is_empty() || points(&nest.indices, &row) < self.length {
-            return None;
+    let Nest { indices, stages, .. } = nest;
+    let (last, before) = stages.split_last_mut()?;
+    let mut is_same = false;
+    for stage in before {
+        let Some(Fold { over, .. }) = &stage.fold else { continue };
+        let mut own = IndexMap::new(indices.len());
+        for index in 0..indices.len() {
+            own.put(index, Affine::index(index, 0));
         }
-        let range = |index: &IndexId| (nest.indices[*index].lo, nest.indices[*index].hi);
-        let mut is_same = false;
-        let (last, before) = nest.stages.split_last_mut()?;
-        for stage in before {
-            let Some(Fold { over, .. }) = &stage.fold else { continue };
-            if over.iter().map(range).ne(row.iter().map(range)) {
-                continue;
-            }
-            let mut map = IndexMap::new(nest.indices.len());
-            for index in 0..nest.indices.len() {
-                map.put(index, Affine::index(index, 0));
-            }
-            for (own, other) in over.iter().zip(&row) {
-                map.put(*own, Affine::index(*other, 0));
-            }
-            *stage = moved(stage, &map)?;
+        let mut is_row = over.len() == row.len();
+        for (from, to) in over.iter().zip(&row) {
+            let (one, two) = (&indices[*from], &indices[*to]);
+            is_row &= (one.lo, one.hi) == (two.lo, two.hi);
+            own.put(*from, Affine::index(*to, 0));
+        }
+        if is_row {
+            *stage = moved(stage, &own)?;
             is_same = true;
         }
-        let start = Expr::constant(Value::I32(0));
-        last.fold = Some(Fold { op: None, start, over: row, is_each: true });
-        is_same.then_some(())
     }
+    let start = Expr::constant(Value::I32(0));
+    last.fold = Some(Fold { op: None, start, over: row, is_each: true });
+    if !is_same || !is_fine(nest) {
+        return None;
+    }
+    keep_values(nest, loops);
+    Some(())
 }
 
 /// Stores in the place of the last stage what a stage before accumulates and the last one computes again.
-pub fn keep_values(nest: &mut Nest, loops: &Loops) {
+fn keep_values(nest: &mut Nest, loops: &Loops) {
     let Some(Stage { value, fold: Some(Fold { over, .. }), store: Some(store) }) = nest.stages.last() else { return };
     let is_kept = |stage: &Stage| {
         let is_over = stage.fold.as_ref().is_some_and(|fold| fold.op.is_some() && fold.over == *over && !fold.is_each);

@@ -219,7 +219,7 @@ impl Emitter<'_> {
                 let ty = stage.value.ty.name();
                 let _ = write!(globals, "var<workgroup> lab_lanes{at}: array<{ty}, lab_width>;\n\n");
             }
-            if let Some(store) = stage.store.as_ref().filter(|_| !stage.is_each()) {
+            if let Some(store) = stage.store_of(false) {
                 places.push(self.lowering.place_of(store));
             }
             let value = match &stage.fold {
@@ -239,7 +239,8 @@ impl Emitter<'_> {
 
     /// Accumulates with all lanes, in a tree; every lane gets the result. What is stored of each element is read by the lane
     /// that stored it, if at all.
-    fn shared(&mut self, fold: &Fold, Stage { value, store, .. }: &Stage, stage: u64) -> Reg {
+    fn shared(&mut self, fold: &Fold, of: &Stage, stage: u64) -> Reg {
+        let value = &of.value;
         let op = fold.op.unwrap_or(Accumulate::Add);
         let combine = accumulation(op, value.ty);
         let start = self.lowering.expr(&fold.start);
@@ -254,7 +255,7 @@ impl Emitter<'_> {
         let turn = self.text("turn", 0);
         self.decode(turn, &fold.over, &[]);
         let value = self.lowering.expr(value);
-        if let Some(store) = store.as_ref().filter(|_| fold.is_each) {
+        if let Some(store) = of.store_of(true) {
             let place = self.lowering.place_of(store);
             self.lowering.store(store, &[place], &[value]);
         }
