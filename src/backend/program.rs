@@ -258,14 +258,21 @@ fn start_of(node: &TensorNode) -> u64 {
     start
 }
 
+/// By how much sums of 64 bits wrap.
+const WRAPS: f64 = 18_446_744_073_709_551_616.0;
+
 impl Admits for Bounds {
     fn check(&self, values: &[i32]) -> Result<()> {
         for bound in &self.bounds {
-            let mut sum = 0i128;
+            let (mut sum, mut about) = (0i64, 0.0);
             for (index, factor) in &bound.terms {
-                sum += i128::from(values.get(*index).copied().unwrap_or(0)) * i128::from(*factor);
+                let value = values.get(*index).copied().unwrap_or(0);
+                sum = sum.wrapping_add(i64::from(value).wrapping_mul(*factor));
+                about += f64::from(value) * *factor as f64;
             }
-            if (i128::from(bound.least)..=i128::from(bound.most)).contains(&sum) {
+            // 64 bits wrap by 2^64, of which the sum in floats is a small part away; 128 bits would bring library code.
+            let has_wrapped = (about - sum as f64).abs() > WRAPS / 2.0;
+            if !has_wrapped && (bound.least..=bound.most).contains(&sum) {
                 continue;
             }
             let node = self.nodes.get(bound.node).map_or("", String::as_str);
@@ -308,4 +315,26 @@ impl Admits for Bounds {
 fn floor(a: i64, b: i64) -> i64 {
     let quotient = a.checked_div(b).unwrap_or(0);
     quotient - i64::from(quotient.wrapping_mul(b) > a)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::notation::ast::Span;
+
+    #[test]
+    fn sums_of_statics_do_not_wrap() {
+        let admits = |factors: &[i64], value: i32, most: i64| {
+            let terms: Vec<_> = factors.iter().copied().enumerate().collect();
+            let bound = StaticBound { terms, least: 0, most, node: 0, axis: 0, span: Span::default() };
+            let statics = factors.iter().map(|factor| format!("s{factor}")).collect();
+            let bounds = Bounds { statics, nodes: vec!["x".to_owned()], bounds: vec![bound] };
+            bounds.check(&vec![value; factors.len()]).is_ok()
+        };
+        assert!(admits(&[3], 5, 15) && !admits(&[3], 5, 14) && !admits(&[-3], 5, 15));
+        assert!(admits(&[1 << 40, -(1 << 40)], i32::MAX, 0), "what is far on the way comes back");
+        assert!(!admits(&[1 << 33], i32::MIN, i64::MAX), "minus 2^64");
+        assert!(!admits(&[i64::MIN; 4], i32::MIN, 0), "2^96");
+        assert!(!admits(&[i64::MAX], i32::MAX, i64::MAX));
+    }
 }
