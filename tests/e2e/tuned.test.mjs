@@ -275,6 +275,47 @@ test("devices of a page that tune at once measure one after the other, and the s
   assert.equal(facts.runs[1], 0);
 });
 
+test("into how many parts long reductions are split is measured as well", async () => {
+  const explain = (tune) =>
+    harness.page.evaluate(async (tune) => {
+      const device = await open();
+      const length = 2 ** 20 + 7;
+      const x = device.node("x", { dtype: "i32", shape: [length] });
+      const root = device.context().upload(x, Int32Array.from({ length }, (_, at) => (at % 1009) - 500));
+      const code = await device.compile("sum", "y +=! x[i]", { nodes: [x], tune, tuneBudgetMs: 10_000 });
+      const [measured, explained] = [runs(device), code.explain()];
+      const routine = await root.link(code);
+      routine.run();
+      const [sum] = await routine.context.readback("y");
+      device.destroy();
+      return { measured, explained, sum, kept: await kept(0) };
+    }, tune);
+  const length = 2 ** 20 + 7;
+  const want = Array.from({ length }, (_, at) => (at % 1009) - 500).reduce((a, b) => a + b);
+  const before = (await explain("off")).kept.length;
+  const tuned = await explain("quick");
+  assert.match(tuned.explained, / was tuned: /);
+  assert.equal(tuned.sum, want);
+  // As if the last kernel that was measured, one of another way, took nothing, and all others took long.
+  const count = await harness.page.evaluate(async (before) => {
+    const lines = (await kept(before + 4)).map((line) => line.split(" "));
+    const [last] = lines.map(([key]) => key).slice(-1);
+    for (const [key, count, , , ...schedule] of lines) {
+      const ns = key === last ? 1 : 1_000_000;
+      await inStore((store) => store.put([key, count, ns, ns, ...schedule].join(" "), key));
+    }
+    return lines.length;
+  }, before);
+  assert.ok(count >= before + 4, `kernels of more than one way: ${count - before}`);
+  await reload();
+  const again = await explain("quick");
+  assert.equal(again.measured, 0);
+  assert.equal(again.sum, want);
+  const off = await explain("off");
+  assert.doesNotMatch(off.explained, /tuned|measured/);
+  assert.equal(off.sum, want);
+});
+
 test("measuring does not stall the page", async () => {
   const { gaps, measured } = await harness.page.evaluate(async () => {
     const device = await open();

@@ -26,11 +26,17 @@ export interface ProgramSpec {
   /**
    * Whether the ways in which kernels can be spread over the device are measured there, with the shapes of the program, so that
    * the fastest is taken. `off`, or left out: they are not, and the choice is the same on every run. `quick`: four for each kernel,
-   * for a second at most; `full`: all, for twenty. What was measured is remembered, across visits where the page has IndexedDB.
-   * Nothing is measured on the host driver.
+   * for a second at most; `full`: all, for twenty. No data is touched: kernels run on nodes of their own, which need room.
+   *
+   * What was measured is remembered, across visits where the page has IndexedDB. `code.explain()` says what was measured, and what
+   * was not, and why. Nothing is measured on the host driver.
+   *
+   * ```ts
+   * const code = await device.compile("layer", "y[i, j] +=! x[i, k] * w[k, j]", { nodes: [x, w], tune: "quick" });
+   * ```
    */
   tune?: "off" | "quick" | "full";
-  /** Milliseconds that measuring may take instead, about. */
+  /** Milliseconds that measuring may take instead; what is begun is ended, so it may be a round of runs more. */
   tuneBudgetMs?: number;
   /** Rejects with the signal's reason when it fires. */
   signal?: AbortSignal;
