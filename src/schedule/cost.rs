@@ -60,7 +60,7 @@ impl<'a> Parts<'a> {
             if let Some(store) = &stage.store {
                 parts.access(&store.positions, if stage.is_each() { times } else { 1.0 }, u32::MAX);
             }
-            parts.sums += u64::from(stage.fold.is_some());
+            parts.sums += u64::from(stage.fold.as_ref().is_some_and(|fold| fold.op.is_some()));
         }
         parts
     }
@@ -177,6 +177,11 @@ impl<'a> Parts<'a> {
         cost as u64
     }
 
+    /// Registers that a point takes.
+    fn registers(&self) -> u64 {
+        if self.sums == 0 { 2 } else { self.sums }
+    }
+
     /// Adds the tiles that an invocation has registers for.
     pub(super) fn tiles(&self, all: &mut Vec<Spread>) {
         let Nest { indices, free, .. } = self.nest;
@@ -186,7 +191,7 @@ impl<'a> Parts<'a> {
                     let points = u64::from(long * short);
                     let fits = |index: IndexId, length: u32| iterations(indices, &[index]) >= u64::from(length);
                     let is_small =
-                        points * self.sums.max(2) <= MOST_SUMS && points * self.all.len() as u64 <= MOST_PARTS;
+                        points * self.registers() <= MOST_SUMS && points * self.all.len() as u64 <= MOST_PARTS;
                     // A square once.
                     let is_known = long == short && other < at;
                     if (short > 1) != (other != at)

@@ -66,7 +66,7 @@ impl Lowering<'_> {
     }
 
     /// The number that a value is known to be.
-    fn known(&self, value: Reg) -> Option<f32> {
+    pub(super) fn known(&self, value: Reg) -> Option<f32> {
         let step = self.block.step(value);
         (step.op == Op::Float).then(|| f32::from_bits(step.number))
     }

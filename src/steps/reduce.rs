@@ -36,6 +36,10 @@ impl Lowering<'_> {
         moves: bool,
     ) {
         let op = accumulation(op.unwrap_or(Accumulate::Add), body.ty);
+        // Extremes that begin with a number stay numbers, so that a comparison will do. Not where lanes are put together by what
+        // is assigned, on the host, which takes a turn at a time.
+        let is_number = |sum: &Reg| self.known(*sum).is_some_and(|start| !start.is_nan());
+        let is_compared = self.turns > 1 && matches!(op, Op::MaxF | Op::MinF) && sums.iter().all(is_number);
         let (mut turns, mut looped, mut counter) = (1, indices, ZERO);
         if let Some((last, outer)) = indices.split_last() {
             turns = if moves { 1 } else { self.turns };
@@ -70,7 +74,14 @@ impl Lowering<'_> {
                     places.push(self.place_of(store));
                     values.push(value);
                 }
-                next = next.map(|next| self.block.value(op, 0, &[next, value]));
+                next = next.map(|next| match op {
+                    Op::MaxF | Op::MinF if is_compared => {
+                        let (low, high) = if op == Op::MaxF { (next, value) } else { (value, next) };
+                        let takes = self.two(Op::LtF, low, high);
+                        self.three(Op::Select, takes, value, next)
+                    }
+                    _ => self.two(op, next, value),
+                });
             }
             if let Some(store) = each {
                 self.store(store, &places, &values);
