@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use js_sys::{Array, Float64Array, Promise, Reflect, Uint32Array};
+use js_sys::{Array, Float64Array, Promise, Uint32Array};
 use wasm_bindgen::prelude::*;
 
 use crate::backend::compile::Source;
@@ -24,55 +24,54 @@ use crate::web::either::{Either, Of};
 use crate::web::error::{bad_argument, done, number, promise, seq, texts, value};
 use crate::web::held::{Held, code, context, device, keep, keep_all, kept_some, node, nodes, promised};
 use crate::web::plain;
-use crate::wgsl::spec::KernelSpec;
+use crate::wgsl::spec::{Access, KernelSpec, KernelTensor};
 
-/// Opens a device; resolves with it.
+/// Opens a device; resolves with it. In order: the driver, its limits, the preferred power, the ordinal, then bytes of the
+/// largest slab, of all, and of each heap; then a `GPUDevice` that the page has already.
 #[wasm_bindgen(js_name = openDevice, unchecked_return_type = "Promise<number>")]
-pub fn open_device(options: JsValue) -> Promise {
+pub fn open_device(options: Array) -> Promise {
     promise(async move { promised(open_with(&options).await, Held::Device) })
 }
 
-/// A property of an options object; `undefined` where there is none.
-fn field(object: &JsValue, key: &str) -> JsValue {
-    Reflect::get(object, &key.into()).unwrap_or(JsValue::UNDEFINED)
+fn text(list: &Array, at: u32) -> Option<String> {
+    list.get(at).as_string()
+}
+
+fn whole(list: &Array, at: u32) -> Option<u64> {
+    list.get(at).as_f64().map(|number| number as u64)
 }
 
 fn bad_option(name: &str, value: &str, choices: &str) -> Error {
     Error::say(ErrorKind::Unsupported, format_args!("option {name}: \"{value}\"; use {choices}"))
 }
 
-async fn open_with(options_object: &JsValue) -> Result<Device<Either>> {
-    let text = |key| field(options_object, key).as_string();
-    let bytes = |key| field(options_object, key).as_f64().map(|bytes| bytes.max(0.0) as u64);
-    let segment_cap_bytes = bytes("segmentCapBytes");
-    let memory_budget_bytes = bytes("memoryBudgetBytes");
-    let chosen = bytes("ordinal").map(|ordinal| ordinal as u32);
+async fn open_with(options: &Array) -> Result<Device<Either>> {
+    let (segment_cap_bytes, memory_budget_bytes) = (whole(options, 4), whole(options, 5));
+    let chosen = whole(options, 3).map(|ordinal| ordinal as u32);
     let ordinal = chosen.unwrap_or(0);
-    match text("driver").as_deref() {
+    match text(options, 0).as_deref() {
         Some("host") => {
             let (dev, runner) = host::open(&host::OpenOptions { segment_cap_bytes, memory_budget_bytes })?;
             Ok(Device::new(Of::Host(dev), Of::Host(Arc::new(runner)), ordinal))
         }
         None | Some("gpu") => {
-            let limits = match text("limits").as_deref() {
+            let limits = match text(options, 1).as_deref() {
                 None | Some("adapter") => LimitsChoice::Adapter,
                 Some("default") => LimitsChoice::Default,
                 Some(other) => return Err(bad_option("limits", other, "adapter or default")),
             };
-            let power_preference = match text("powerPreference").as_deref() {
+            let power_preference = match text(options, 2).as_deref() {
                 Some("low-power") => PowerPreference::LowPower,
                 _ => PowerPreference::HighPerformance,
             };
-            let heap_bytes = bytes("heapBytes");
-            let lent = Some(field(options_object, "device"))
-                .filter(|device| !device.is_undefined())
-                .map(gpu::open::Lent::lent);
+            let lent = options.get(7);
+            let lent = if lent.is_undefined() { None } else { Some(gpu::open::Lent::lent(lent)) };
             let options = gpu::OpenOptions {
                 ordinal: chosen,
                 limits,
                 power_preference,
                 segment_cap_bytes,
-                heap_bytes,
+                heap_bytes: whole(options, 6),
                 memory_budget_bytes,
             };
             let (dev, runner) = gpu::open::open(options, lent).await?;
@@ -123,8 +122,7 @@ pub fn device_lost(handle: u32) -> Promise {
     let lost = device(handle).lost();
     promise(async move {
         let error = lost.await;
-        let fields = [("reason", error.kind().code().into()), ("message", error.to_string().into())];
-        Ok(plain::object("", &[], &fields))
+        Ok(plain::object("reason message", &[], &[error.kind().code().into(), error.to_string().into()]))
     })
 }
 
@@ -165,12 +163,11 @@ pub fn device_context(handle: u32) -> u32 {
     keep(Held::Context(Context::root(&device(handle))))
 }
 
-/// Compiles kernels and programs: `[name, text, spec, nodes]` each, where `nodes[i]` is the node of `spec.tensors[i]` of a
-/// kernel, and of `spec.names[i]` of a program. They may read the virtual nodes that the context `known` knows. Resolves with
-/// the codes. One is a batch, too: another machinery would be 1 KB more.
+/// Compiles kernels and programs, each as `source` takes it. They may read the virtual nodes that the context `known` knows.
+/// Resolves with the codes. One is a batch, too: another machinery would be 1 KB more.
 #[wasm_bindgen(js_name = deviceCompileBatch, unchecked_return_type = "Promise<Uint32Array>")]
 pub fn device_compile_batch(handle: u32, sources: Array, known: u32) -> Promise {
-    let (device, specs) = (device(handle), sources.iter().map(source).collect::<Result<Vec<_>>>());
+    let (device, specs) = (device(handle), all_sources(&sources));
     let known = context(known).optimize_ctx().clone();
     promise(async move {
         let codes = device.compile_batch_in(&known, specs?).await?;
@@ -276,8 +273,8 @@ pub fn device_destroy(handle: u32) {
 /// depends on beside the adapter. Nothing for an error.
 #[cfg(feature = "notation")]
 #[wasm_bindgen(js_name = deviceChoices)]
-pub fn device_choices(handle: u32, program: JsValue, known: u32) -> Array {
-    let choices = match source(program) {
+pub fn device_choices(handle: u32, program: Array, known: u32) -> Array {
+    let choices = match source(&program) {
         Ok(Source::Program(spec)) => device(handle).choices(&spec, context(known).optimize_ctx().as_ref()),
         Ok(Source::Kernel(_)) | Err(_) => Ok(Vec::new()),
     };
@@ -302,60 +299,68 @@ fn record(device: &Device<Either>) -> Vec<f64> {
     fields
 }
 
-/// What is compiled: a kernel if its spec has tensors, else a program.
-fn source(parts: JsValue) -> Result<Source> {
-    let parts: Array = parts.unchecked_into();
-    let text = |at| parts.get(at).as_string().unwrap_or_default();
-    let handles: Uint32Array = parts.get(3).unchecked_into();
-    let (name, text, spec, nodes) = (text(0), text(1), parts.get(2), nodes(&handles.to_vec()));
-    if field(&spec, "tensors").is_undefined() {
-        program(name, text, &spec, &nodes)
-    } else {
-        kernel_spec(name, text, &spec, &nodes).map(Source::Kernel)
+/// The texts of a list.
+fn strings(list: &JsValue) -> Vec<String> {
+    let mut texts = Vec::new();
+    let list: &Array = list.unchecked_ref();
+    for at in 0..list.length() {
+        texts.push(text(list, at).unwrap_or_default());
     }
+    texts
 }
 
-/// The texts of a list in an options object.
-fn strings(object: &JsValue, key: &str) -> Vec<String> {
-    Array::from(&field(object, key)).iter().filter_map(|item| item.as_string()).collect()
+fn all_sources(list: &Array) -> Result<Vec<Source>> {
+    let mut sources = Vec::new();
+    for at in 0..list.length() {
+        sources.push(source(list.get(at).unchecked_ref())?);
+    }
+    Ok(sources)
+}
+
+/// What is compiled. In order: name, text, nodes and their names; then, of a kernel, accesses, statics and the grid; of a
+/// program nothing, outputs, names of what is merged, how reductions are split, the kernel that is tried, and the schedules.
+fn source(parts: &Array) -> Result<Source> {
+    let handles: Uint32Array = parts.get(2).unchecked_into();
+    let (nodes, names) = (nodes(&handles.to_vec()), strings(&parts.get(3)));
+    if nodes.len() != names.len() {
+        return Err(bad_argument("source", "there must be a name for each node"));
+    }
+    let (name, text) = (text(parts, 0).unwrap_or_default(), text(parts, 1).unwrap_or_default());
+    let accesses = parts.get(4);
+    if accesses.is_undefined() {
+        return program(name, text, parts, names.into_iter().zip(nodes).collect());
+    }
+    let mut spec = KernelSpec::new(name, text);
+    spec.statics = strings(&parts.get(5));
+    for (axis, groups) in spec.grid.iter_mut().enumerate() {
+        *groups = whole(parts, 6 + axis as u32).unwrap_or(1) as u32;
+    }
+    let accesses: &Array = accesses.unchecked_ref();
+    for (at, (name, node)) in names.into_iter().zip(nodes).enumerate() {
+        // What is merged has no text there.
+        let access = self::text(accesses, at as u32);
+        let merged = access.is_none();
+        let access = access.map_or(Ok(Access::Read), |access| access.parse())?;
+        spec.tensors.push(KernelTensor { name, node, access, merged });
+    }
+    Ok(Source::Kernel(spec))
 }
 
 #[cfg(feature = "notation")]
-fn program(name: String, text: String, spec: &JsValue, nodes: &[TensorNode]) -> Result<Source> {
-    let names = strings(spec, "names");
-    if nodes.len() != names.len() {
-        return Err(bad_argument("program", "there must be a name for each node"));
-    }
-    let mut program = ProgramSpec::new(name, text).outputs(strings(spec, "outputs"));
-    program.given = names.into_iter().zip(nodes.iter().cloned()).collect();
-    program.merged = strings(spec, "merged");
-    let number = |key| field(spec, key).as_f64().map(|number| number as usize);
-    program.splitting = number("splitting").unwrap_or(0);
-    program.trial = number("trial");
-    program.chosen = Uint32Array::new(&field(spec, "chosen")).to_vec();
+fn program(name: String, text: String, parts: &Array, given: Vec<(String, TensorNode)>) -> Result<Source> {
+    let mut program = ProgramSpec::new(name, text);
+    program.outputs = strings(&parts.get(5));
+    program.given = given;
+    program.merged = strings(&parts.get(6));
+    program.splitting = whole(parts, 7).unwrap_or(0) as usize;
+    program.trial = whole(parts, 8).map(|kernel| kernel as usize);
+    let chosen: Uint32Array = parts.get(9).unchecked_into();
+    program.chosen = chosen.to_vec();
     Ok(Source::Program(program))
 }
 
 #[cfg(not(feature = "notation"))]
-fn program(name: String, _: String, _: &JsValue, _: &[TensorNode]) -> Result<Source> {
+fn program(name: String, _: String, _: &Array, _: Vec<(String, TensorNode)>) -> Result<Source> {
     let message = ["compile \"", &name, "\": this build has no index notation; build it with the feature `notation`"];
     Err(Error::new(ErrorKind::Unsupported, message.concat()))
-}
-
-fn kernel_spec(name: String, text: String, spec: &JsValue, nodes: &[TensorNode]) -> Result<KernelSpec> {
-    let tensors = Array::from(&field(spec, "tensors"));
-    if nodes.len() != tensors.length() as usize {
-        return Err(bad_argument("kernel", "there must be a node for each tensor"));
-    }
-    let grid = Array::from(&field(spec, "grid"));
-    let groups = |axis| grid.get(axis).as_f64().map_or(1, |groups| groups as u32);
-    let mut spec =
-        KernelSpec::new(name, text).statics(strings(spec, "statics")).grid([groups(0), groups(1), groups(2)]);
-    for (tensor, node) in tensors.iter().zip(nodes) {
-        let name = field(&tensor, "name").as_string().unwrap_or_else(|| node.label().to_owned());
-        let access = field(&tensor, "access").as_string().unwrap_or_default().parse()?;
-        let merged = field(&tensor, "merged").is_truthy();
-        spec = if merged { spec.merge_tensor(name, node) } else { spec.tensor(name, node, access) };
-    }
-    Ok(spec)
 }

@@ -5,10 +5,10 @@
 
 use std::cell::Cell;
 
-use js_sys::{Array, Error as JsError, Promise};
+use js_sys::{Array, Promise};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::future_to_promise;
 
+use crate::driver::gpu::platform::web_tasks;
 use crate::driver::maybe_send::BoxFuture;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
@@ -19,15 +19,19 @@ thread_local! {
     static FAILURE: Cell<JsValue> = const { Cell::new(JsValue::UNDEFINED) };
 }
 
+#[wasm_bindgen(inline_js = "
+export function error(message, code, retryable, diagnostics) {
+  return Object.assign(new Error(message), { code, retryable, diagnostics });
+}
+")]
+extern "C" {
+    #[wasm_bindgen(js_name = error)]
+    fn make(message: &str, code: &str, retryable: bool, diagnostics: &JsValue) -> JsValue;
+}
+
 fn to_js(error: &Error) -> JsValue {
-    let js = JsError::new(&error.to_string());
-    let fields = [
-        ("code", error.kind().code().into()),
-        ("retryable", error.is_retryable().into()),
-        ("diagnostics", plain::list(error.diagnostics(), plain::diagnostic)),
-    ];
-    plain::set(&js, &fields);
-    js.into()
+    let diagnostics = plain::list(error.diagnostics(), plain::diagnostic);
+    make(&error.to_string(), error.kind().code(), error.is_retryable(), &diagnostics)
 }
 
 /// The error of an export that fails.
@@ -80,7 +84,7 @@ pub(super) fn promise(work: impl Future<Output = Result<JsValue>> + 'static) -> 
 
 /// The machinery of a promise, once for all of them.
 fn boxed_promise(work: BoxFuture<Result<JsValue>>) -> Promise {
-    future_to_promise(async move { work.await.map_err(|error| to_js(&error)) })
+    web_tasks::promise(Box::pin(async move { work.await.map_err(|error| to_js(&error)) }))
 }
 
 /// A JavaScript value that is not what the export wants: our TypeScript is wrong, or was bypassed.

@@ -1,7 +1,7 @@
 //! Structured values as JavaScript sees them: objects, their names in camel case. By hand: a serializer is 2 KB more after
 //! brotli.
 
-use js_sys::{Array, Object, Reflect};
+use js_sys::Array;
 use wasm_bindgen::prelude::*;
 
 use crate::backend::forecast::Forecast;
@@ -11,28 +11,23 @@ use crate::driver::limits::{AdapterInfo, DeviceLimits, RunnerStats};
 use crate::slab::report::{MemoryReport, NodeReport, PoolReport};
 
 #[wasm_bindgen(inline_js = "
-export function numbers(names, values) {
+export function object(names, numbers, others) {
+  const values = [...numbers, ...others];
   return Object.fromEntries(names.split(' ').map((name, at) => [name, values[at]]));
 }
 ")]
 extern "C" {
-    /// An object of numbers, by their names, which are apart by spaces.
-    fn numbers(names: &str, values: &[f64]) -> Object;
+    #[wasm_bindgen(js_name = object)]
+    fn make(names: &str, numbers: &[f64], others: &Array) -> JsValue;
 }
 
-/// Sets properties of an object that was just made.
-pub(super) fn set(object: &JsValue, fields: &[(&str, JsValue)]) {
-    for (name, value) in fields {
-        // Nobody has sealed it.
-        let _ = Reflect::set(object, &(*name).into(), value);
+/// An object of numbers, then other values, by their names, which are apart by spaces.
+pub(super) fn object(names: &str, numbers: &[f64], others: &[JsValue]) -> JsValue {
+    let list = Array::new();
+    for other in others {
+        list.push(other);
     }
-}
-
-/// An object of numbers and other values.
-pub(super) fn object(names: &str, values: &[f64], fields: &[(&str, JsValue)]) -> JsValue {
-    let object = if values.is_empty() { Object::new() } else { numbers(names, values) };
-    set(&object, fields);
-    object.into()
+    make(names, numbers, &list)
 }
 
 /// A list of objects.
@@ -57,13 +52,7 @@ pub(super) fn limits(limits: &DeviceLimits) -> JsValue {
 
 pub(super) fn adapter(info: &AdapterInfo) -> JsValue {
     let AdapterInfo { name, backend, driver, device_type } = info;
-    let fields = [
-        ("name", name.into()),
-        ("backend", backend.into()),
-        ("driver", driver.into()),
-        ("deviceType", device_type.into()),
-    ];
-    object("", &[], &fields)
+    object("name backend driver deviceType", &[], &[name.into(), backend.into(), driver.into(), device_type.into()])
 }
 
 pub(super) fn stats(stats: &RunnerStats) -> JsValue {
@@ -86,12 +75,12 @@ pub(super) fn stats(stats: &RunnerStats) -> JsValue {
 }
 
 fn node(node: &NodeReport) -> JsValue {
-    object("offset sizeBytes", &[node.offset as f64, node.size_bytes as f64], &[("label", (&node.label).into())])
+    object("offset sizeBytes label", &[node.offset as f64, node.size_bytes as f64], &[(&node.label).into()])
 }
 
 fn pool(pool: &PoolReport) -> JsValue {
     let values = [pool.pool_id.0.into(), pool.size_bytes as f64, pool.padding_bytes as f64];
-    object("poolId sizeBytes paddingBytes", &values, &[("nodes", list(&pool.nodes, node))])
+    object("poolId sizeBytes paddingBytes nodes", &values, &[list(&pool.nodes, node)])
 }
 
 pub(super) fn memory(report: &MemoryReport) -> JsValue {
@@ -103,8 +92,8 @@ pub(super) fn memory(report: &MemoryReport) -> JsValue {
         report.peak_bytes,
         report.staging_bytes,
     ];
-    let names = "reservedBytes heapCount inUseBytes paddingBytes peakBytes stagingBytes";
-    object(names, &values.map(|count| count as f64), &[("pools", list(&report.pools, pool))])
+    let names = "reservedBytes heapCount inUseBytes paddingBytes peakBytes stagingBytes pools";
+    object(names, &values.map(|count| count as f64), &[list(&report.pools, pool)])
 }
 
 pub(super) fn debug_info(info: &DebugInfo) -> JsValue {
@@ -114,34 +103,34 @@ pub(super) fn debug_info(info: &DebugInfo) -> JsValue {
         info.constant_count as f64,
         info.next_pool_id.into(),
     ];
-    let fields = [
-        ("name", (&info.name).into()),
-        ("adapter", adapter(&info.adapter)),
-        ("limits", limits(&info.limits)),
-        ("memory", memory(&info.memory)),
-        ("stats", stats(&info.stats)),
-        ("isIdle", info.is_idle.into()),
-        ("mergeBuffer", info.merge_buffer.as_ref().map_or(JsValue::NULL, JsValue::from)),
+    let others = [
+        (&info.name).into(),
+        adapter(&info.adapter),
+        limits(&info.limits),
+        memory(&info.memory),
+        stats(&info.stats),
+        info.is_idle.into(),
+        info.merge_buffer.as_ref().map_or(JsValue::NULL, JsValue::from),
     ];
-    object("recordedSeq mergeBufferCapacity constantCount nextPoolId", &values, &fields)
+    let names =
+        "recordedSeq mergeBufferCapacity constantCount nextPoolId name adapter limits memory stats isIdle mergeBuffer";
+    object(names, &values, &others)
 }
 
 pub(super) fn properties(device: &StaticProperties) -> JsValue {
-    let fields = [("adapter", adapter(&device.adapter)), ("limits", limits(&device.limits))];
-    object("ordinal", &[device.ordinal.into()], &fields)
+    object("ordinal adapter limits", &[device.ordinal.into()], &[adapter(&device.adapter), limits(&device.limits)])
 }
 
 pub(super) fn forecast(forecast: &Forecast) -> JsValue {
-    let fields = [
-        ("nodes", list(&forecast.nodes, |label| label.into())),
-        ("slabSizesBytes", list(&forecast.slab_sizes_bytes, |bytes| (*bytes as f64).into())),
-        ("budgetBytes", forecast.budget_bytes.map_or(JsValue::NULL, |bytes| (bytes as f64).into())),
+    let others = [
+        list(&forecast.nodes, |label| label.into()),
+        list(&forecast.slab_sizes_bytes, |bytes| (*bytes as f64).into()),
+        forecast.budget_bytes.map_or(JsValue::NULL, |bytes| (bytes as f64).into()),
     ];
-    object("inUseAfterBytes", &[forecast.in_use_after_bytes as f64], &fields)
+    object("inUseAfterBytes nodes slabSizesBytes budgetBytes", &[forecast.in_use_after_bytes as f64], &others)
 }
 
 pub(super) fn diagnostic(diagnostic: &Diagnostic) -> JsValue {
     let Diagnostic { line, column, message, excerpt } = diagnostic;
-    let fields = [("message", message.into()), ("excerpt", excerpt.into())];
-    object("line column", &[(*line).into(), (*column).into()], &fields)
+    object("line column message excerpt", &[(*line).into(), (*column).into()], &[message.into(), excerpt.into()])
 }

@@ -3,6 +3,7 @@
 
 import * as glue from "../pkg/wgslab.js";
 import type { DType } from "./arrays.ts";
+import type { OpenOptions } from "./device.ts";
 import type {
   AdapterInfo,
   DebugInfo,
@@ -126,6 +127,8 @@ export interface RawProgramSpec {
   /** Names of the nodes. */
   names: string[];
   outputs: string[];
+  /** Names of what is read from the merge buffer. */
+  merged: string[];
   /** The number of the way in which long reductions are split. */
   splitting?: number;
   /** Numbers of the kernels' schedules; the first ones if left out. */
@@ -137,14 +140,24 @@ export interface RawProgramSpec {
 /** A kernel or a program, as the wasm module takes it. */
 export type RawSource = [name: string, text: string, spec: RawKernelSpec | RawProgramSpec, nodes: RawNode[]];
 
-function flat([name, text, spec, nodes]: RawSource): unknown[] {
-  return [name, text, spec, numbersOf(nodes)];
+/** The parts of a source in the order in which the wasm module takes them. */
+function inOrder([name, text, spec, nodes]: RawSource): unknown[] {
+  const numbers = numbersOf(nodes);
+  if (!("tensors" in spec)) {
+    const { names, outputs, merged, splitting, trial, chosen = [] } = spec;
+    return [name, text, numbers, names, undefined, outputs, merged, splitting, trial, Uint32Array.from(chosen)];
+  }
+  const names = spec.tensors.map((tensor) => tensor.name);
+  const accesses = spec.tensors.map(({ access, merged }) => (merged ? undefined : String(access ?? "")));
+  return [name, text, numbers, names, accesses, spec.statics, ...spec.grid];
 }
 
 /** A device of the wasm module. */
 export class RawDevice extends Handle {
-  static async open(options: object): Promise<RawDevice> {
-    return new RawDevice(await glue.openDevice(options));
+  static async open(options: OpenOptions): Promise<RawDevice> {
+    const { driver, limits, powerPreference, ordinal, segmentCapBytes, memoryBudgetBytes, heapBytes, device } = options;
+    const bytes = [segmentCapBytes, memoryBudgetBytes, heapBytes];
+    return new RawDevice(await glue.openDevice([driver, limits, powerPreference, ordinal, ...bytes, device]));
   }
 
   static staticProperties(isHost: boolean): Promise<StaticProperties[]> {
@@ -210,7 +223,7 @@ export class RawDevice extends Handle {
   }
 
   async compileBatch(sources: readonly RawSource[], known: RawContext): Promise<RawCode[]> {
-    return all(RawCode, await glue.deviceCompileBatch(this.number, sources.map(flat), known.number));
+    return all(RawCode, await glue.deviceCompileBatch(this.number, sources.map(inOrder), known.number));
   }
 
   /** A context without nodes that knows the virtual nodes which a code leaves. */
@@ -220,7 +233,7 @@ export class RawDevice extends Handle {
 
   /** Of a program, kernel by kernel: a line for each schedule, and, behind a zero, what a measurement depends on. */
   choices(program: RawSource, known: RawContext): string[] {
-    return glue.deviceChoices(this.number, flat(program), known.number);
+    return glue.deviceChoices(this.number, inOrder(program), known.number);
   }
 
   trim(): number {

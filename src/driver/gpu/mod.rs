@@ -17,7 +17,7 @@ pub mod open;
 mod pack;
 mod params;
 mod pipelines;
-mod platform;
+pub(crate) mod platform;
 mod progress;
 pub mod readback;
 mod runner;

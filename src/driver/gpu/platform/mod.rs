@@ -12,6 +12,8 @@ mod native_uploads;
 mod web;
 #[cfg(target_arch = "wasm32")]
 mod web_objects;
+#[cfg(target_arch = "wasm32")]
+pub(crate) mod web_tasks;
 
 use crate::error::{Error, ErrorKind};
 

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use js_sys::{Array, ArrayBuffer, Promise, Uint8Array};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::{JsFuture, spawn_local};
 
 use crate::driver::bytes::Bytes;
 use crate::driver::gpu::platform::VECTOR_BYTES;
@@ -15,6 +14,7 @@ use crate::driver::gpu::platform::web_objects::{
     Buffer, Device, Gpu, ShaderModule, Submission, is_memory, map_raw, message_of, pop_scopes, push_scopes, warm,
     watch_raw, write, write_slice,
 };
+use crate::driver::gpu::platform::web_tasks::{Promised, spawn};
 use crate::driver::gpu::progress::Progress;
 use crate::driver::gpu::runner::GpuRunner;
 use crate::driver::gpu::scope::{Caught, Complaint};
@@ -78,7 +78,7 @@ pub(in crate::driver::gpu) fn settle(verdict: Verdict, then: impl FnOnce(Option<
 }
 
 fn settle_boxed(verdict: Verdict, then: Box<dyn FnOnce(Option<Caught>)>) {
-    spawn_local(async move { then(verdict.caught().await) });
+    spawn(Box::pin(async move { then(verdict.caught().await) }));
 }
 
 /// Reports to `progress` how far the queue has come, with one promise in flight.
@@ -87,13 +87,13 @@ pub(in crate::driver::gpu) fn watch_done(device: &Device, progress: &Arc<Progres
         return;
     }
     let (device, progress) = (device.clone(), progress.clone());
-    spawn_local(async move {
+    spawn(Box::pin(async move {
         while let Some(seq) = progress.next_undone() {
             // A rejection is a lost device, which its own callback reports.
-            let _ = JsFuture::from(device.work_done()).await;
+            let _ = Promised::new(device.work_done()).await;
             progress.work_done(seq, now_ms());
         }
-    });
+    }));
 }
 
 /// Milliseconds since some moment.
@@ -111,12 +111,12 @@ pub(in crate::driver::gpu) fn drive(runner: &Arc<GpuRunner>) {
         return;
     }
     let (device, progress) = (runner.dev.device.clone(), runner.progress().clone());
-    spawn_local(async move {
+    spawn(Box::pin(async move {
         while progress.keep_driving(Duration::ZERO) {
             device.submit(None);
-            let _ = JsFuture::from(sleep(PUMP_MS)).await;
+            let _ = Promised::new(sleep(PUMP_MS)).await;
         }
-    });
+    }));
 }
 
 /// A page has one thread: nobody else has the runner.
@@ -125,7 +125,7 @@ pub(in crate::driver::gpu) fn let_go(_runner: &GpuRunner) {}
 /// Releases holds as they become ready.
 pub(in crate::driver::gpu) fn drive_holds(runner: &Arc<GpuRunner>) {
     let runner = runner.clone();
-    spawn_local(std::future::poll_fn(move |cx| runner.poll_holds(cx)));
+    spawn(Box::pin(std::future::poll_fn(move |cx| runner.poll_holds(cx))));
 }
 
 /// Holds are released when the page's event loop runs.
@@ -188,7 +188,7 @@ pub(in crate::driver::gpu) struct Verdict(Promise);
 impl Verdict {
     /// Waits for both scopes.
     pub(in crate::driver::gpu) async fn caught(self) -> Option<Caught> {
-        let error = JsFuture::from(self.0).await.ok().filter(|error| !error.is_undefined())?;
+        let error = Promised::new(self.0).await.ok().filter(|error| !error.is_undefined())?;
         let said = message_of(&error);
         Some(if is_memory(&error) { Caught::OutOfMemory(said) } else { Caught::Validation(said) })
     }
@@ -233,13 +233,13 @@ pub(in crate::driver::gpu) fn map(
     then: impl FnOnce(std::result::Result<Mapped, String>) + 'static,
 ) {
     let (buffer, mapping) = (buffer.raw.clone(), map_raw(&buffer.raw, len as f64));
-    spawn_local(async move {
-        let mapped = JsFuture::from(mapping).await;
+    spawn(Box::pin(async move {
+        let mapped = Promised::new(mapping).await;
         then(match mapped {
             Ok(bytes) => Ok(Mapped { buffer, bytes: bytes.unchecked_into() }),
             Err(error) => Err(message_of(&error)),
         });
-    });
+    }));
 }
 
 /// Queues a write of `bytes[start..start + len]`; everything is a multiple of 4 and in range.
@@ -277,7 +277,7 @@ pub(in crate::driver::gpu) async fn warm_pipeline(
     slot_bytes: u64,
 ) -> Vec<Complaint> {
     let read_only = bytemuck::cast_slice(&pattern.read_only);
-    let said = JsFuture::from(warm(&device.0, text, read_only, VECTOR_BYTES as f64, slot_bytes as f64)).await;
+    let said = Promised::new(warm(&device.0, text, read_only, VECTOR_BYTES as f64, slot_bytes as f64)).await;
     // Without an answer the device is lost, which others say.
     let said: Array = said.map_or_else(|_| Array::new(), JsCast::unchecked_into);
     let mut complaints = Vec::new();

@@ -4,9 +4,9 @@ use std::fmt;
 
 use js_sys::{Array, Promise, Uint8Array};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
 
 use crate::driver::gpu::open::{OpenOptions, PowerPreference};
+use crate::driver::gpu::platform::web_tasks::Promised;
 use crate::driver::gpu::platform::{Limits, VECTOR_BYTES};
 use crate::driver::limits::AdapterInfo;
 use crate::error::{Error, ErrorKind, Result};
@@ -225,7 +225,7 @@ async fn adapter(power_preference: Option<&str>) -> Option<JsValue> {
     if !has_webgpu() {
         return None;
     }
-    JsFuture::from(request_adapter(power_preference)).await.ok().filter(|adapter| !adapter.is_null())
+    Promised::new(request_adapter(power_preference)).await.ok().filter(|adapter| !adapter.is_null())
 }
 
 /// What the browser's adapter is, and the limits of its own.
@@ -261,7 +261,7 @@ impl Device {
             return Err(super::no_such_adapter(ordinal, usize::from(adapter.is_some())));
         }
         let adapter = adapter.ok_or_else(super::no_adapter)?;
-        let device = JsFuture::from(request_device(&adapter, options.is_default_limits())).await;
+        let device = Promised::new(request_device(&adapter, options.is_default_limits())).await;
         let refused = |error| super::refused_device(&describe(&adapter), &message_of(&error));
         device.map(Self::lent).map_err(refused)
     }
