@@ -59,7 +59,7 @@ pub fn strided_copy(src: &TensorNode, src_block: &Block, dst: &TensorNode, dst_b
         let (x, mut y) = (args.bytes("x")?, args.bytes("y")?);
         let size = dtype.size_bytes() as usize;
         let element = |index: u64| index as usize * size..(index as usize + 1) * size;
-        moved.each_run(|src, dst| {
+        moved.each_run(&mut |src, dst| {
             for k in 0..moved.run_bytes {
                 let value = load(dtype, &x[element(from + src + k)]);
                 store(dtype, value, &mut y[element(to + dst + k)]);

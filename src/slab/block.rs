@@ -207,7 +207,7 @@ fn dense_strides(extents: &[u32]) -> Vec<u64> {
 fn strided(extents: &[u32], src: &[u64], dst: &[u64], element_bytes: u64) -> Strided {
     let bytes = |stride: u64| stride.saturating_mul(element_bytes);
     let axis = |((&extent, &src), &dst)| Axis { extent: u64::from(extent), src: bytes(src), dst: bytes(dst) };
-    Strided::new(element_bytes, extents.iter().zip(src).zip(dst).map(axis))
+    Strided::new(element_bytes, &extents.iter().zip(src).zip(dst).map(axis).collect::<Vec<_>>())
 }
 
 #[cfg(test)]

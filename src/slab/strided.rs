@@ -2,6 +2,8 @@
 //!
 //! It is kept as short as it can be: axes of one index are gone, and axes that continue each other on both sides are one.
 
+use crate::error::Result;
+
 /// One axis of a strided move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axis {
@@ -24,9 +26,9 @@ pub struct Strided {
 
 impl Strided {
     /// Moves runs of `run_bytes` along those axes, the outermost first.
-    pub fn new(run_bytes: u64, axes: impl Iterator<Item = Axis>) -> Self {
+    pub fn new(run_bytes: u64, axes: &[Axis]) -> Self {
         let mut merged: Vec<Axis> = Vec::new();
-        for axis in axes {
+        for &axis in axes {
             match merged.last_mut() {
                 _ if axis.extent == 0 => return Self::default(),
                 _ if axis.extent == 1 => {}
@@ -76,33 +78,30 @@ impl Strided {
     /// The same sources, into a row.
     #[must_use]
     pub fn to_row(&self) -> Self {
-        let mut row = self.clone();
-        row.axes.iter_mut().zip(self.row_strides()).for_each(|(axis, stride)| axis.dst = stride);
-        Self::new(row.run_bytes, row.axes.into_iter())
+        self.with_row(|axis, stride| axis.dst = stride)
     }
 
     /// The same destinations, from a row.
     #[must_use]
     pub fn from_row(&self) -> Self {
-        let mut row = self.clone();
-        row.axes.iter_mut().zip(self.row_strides()).for_each(|(axis, stride)| axis.src = stride);
-        Self::new(row.run_bytes, row.axes.into_iter())
+        self.with_row(|axis, stride| axis.src = stride)
     }
 
-    fn row_strides(&self) -> Vec<u64> {
-        let mut stride = self.len_bytes();
-        let inner = |axis: &Axis| {
+    /// The same move, but for one side, which is a row.
+    fn with_row(&self, set: fn(&mut Axis, u64)) -> Self {
+        let (mut stride, mut axes) = (self.len_bytes(), self.axes.clone());
+        for axis in &mut axes {
             stride /= axis.extent;
-            stride
-        };
-        self.axes.iter().map(inner).collect()
+            set(axis, stride);
+        }
+        Self::new(self.run_bytes, &axes)
     }
 
     /// Calls `each` with where every run comes from and goes to, in the order of a row.
     ///
     /// # Errors
     /// The first that `each` gives.
-    pub fn each_run<E>(&self, mut each: impl FnMut(u64, u64) -> Result<(), E>) -> Result<(), E> {
+    pub fn each_run(&self, each: &mut dyn FnMut(u64, u64) -> Result<()>) -> Result<()> {
         let mut index = vec![0; self.axes.len()];
         let (mut src, mut dst) = (0, 0);
         for _ in 0..self.run_count() {
@@ -126,12 +125,13 @@ mod tests {
     use super::*;
 
     fn strided(run_bytes: u64, axes: &[(u64, u64, u64)]) -> Strided {
-        Strided::new(run_bytes, axes.iter().map(|&(extent, src, dst)| Axis { extent, src, dst }))
+        let axes: Vec<_> = axes.iter().map(|&(extent, src, dst)| Axis { extent, src, dst }).collect();
+        Strided::new(run_bytes, &axes)
     }
 
     fn runs(strided: &Strided) -> Vec<(u64, u64)> {
         let mut found = Vec::new();
-        let walked: Result<(), ()> = strided.each_run(|src, dst| {
+        let walked = strided.each_run(&mut |src, dst| {
             found.push((src, dst));
             Ok(())
         });

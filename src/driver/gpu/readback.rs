@@ -195,7 +195,7 @@ impl GpuRunner {
         let len = from.len_bytes();
         let (staging, start) = self.reserve_staging(state, len)?;
         state.touch(range.heap);
-        from.each_run(|src, dst| {
+        from.each_run(&mut |src, dst| {
             let (offset, staging_offset) = (range.offset + src, start + dst);
             state.tasks.push(Task::Stage { heap: range.heap, offset, len: from.run_bytes, staging, staging_offset });
             Ok(())

@@ -34,9 +34,11 @@ impl GpuRunner {
         let mut state = self.begin()?;
         let place = self.resolve(&state, loc, to.dst_reach())?;
         if goes_by_commands(to) {
-            to.each_run(|start, dst| self.upload_part(&mut state, place.offset_by(dst), bytes, start, to.run_bytes))?;
+            to.each_run(&mut |start, dst| {
+                self.upload_part(&mut state, place.offset_by(dst), bytes, start, to.run_bytes)
+            })?;
         } else {
-            self.with_row(&mut state, len, |state, row| {
+            self.with_row(&mut state, len, &mut |state, row| {
                 self.upload_part(state, row, bytes, 0, len)?;
                 let place = self.resolve(state, loc, to.dst_reach())?;
                 self.move_strided(state, row, place, to)
@@ -58,7 +60,7 @@ impl GpuRunner {
         if from.heap != to.heap || apart {
             self.move_strided(&mut state, from, to, moved)?;
         } else {
-            self.with_row(&mut state, moved.len_bytes(), |state, row| {
+            self.with_row(&mut state, moved.len_bytes(), &mut |state, row| {
                 let from = self.resolve(state, src, moved.src_reach())?;
                 let to = self.resolve(state, dst, moved.dst_reach())?;
                 self.move_strided(state, from, row, &moved.to_row())?;
@@ -77,34 +79,35 @@ impl GpuRunner {
         let mut state = self.begin()?;
         let place = self.resolve(&state, loc, from.src_reach())?;
         let part = if goes_by_commands(from) && unit_bytes(place, place, from) == 4 {
-            self.stage_runs(&mut state, place, from)
+            Some(self.stage_runs(&mut state, place, from)?)
         } else {
-            let len = from.len_bytes();
-            self.with_row(&mut state, len, |state, row| {
+            let (len, mut part) = (from.len_bytes(), None);
+            self.with_row(&mut state, len, &mut |state, row| {
                 let place = self.resolve(state, loc, from.src_reach())?;
                 self.move_strided(state, place, row, from)?;
-                self.stage_range(state, row, len)
-            })
-        }?;
-        self.staged(state, vec![part])
+                part = Some(self.stage_range(state, row, len)?);
+                Ok(())
+            })?;
+            part
+        };
+        self.staged(state, part.into_iter().collect())
     }
 
     /// Does some work with a temporary range, which is given back whatever comes of it. Slabs may have moved to make
     /// room for it: the work resolves its locations itself.
-    fn with_row<T>(
+    fn with_row(
         &self,
         state: &mut State,
         len: u64,
-        work: impl FnOnce(&mut State, HeapRange) -> Result<T>,
-    ) -> Result<T> {
+        work: &mut dyn FnMut(&mut State, HeapRange) -> Result<()>,
+    ) -> Result<()> {
         let size = len.next_multiple_of(ALIGNMENT_BYTES);
         let placed = self.place(state, size, ALIGNMENT_BYTES, HeapClass::Working);
         let placed = placed.map_err(|error| error.context(format!("a temporary range of {len} bytes for a block")))?;
         let done = work(state, HeapRange { heap: placed.heap, offset: placed.offset });
         state.heaps.free(placed);
-        let done = done?;
-        self.give_back_spares(state)?;
-        Ok(done)
+        done?;
+        self.give_back_spares(state)
     }
 
     /// Records the move. The bytes that it reads are none of those that it writes; where it is a single run, the two
@@ -129,7 +132,7 @@ impl GpuRunner {
         for axis in inner.iter().rev() {
             words.extend([axis.extent as u32, (axis.src / unit) as u32, (axis.dst / unit) as u32, 0]);
         }
-        Strided { run_bytes: 1, axes: outer.to_vec() }.each_run(|src, dst| {
+        Strided { run_bytes: 1, axes: outer.to_vec() }.each_run(&mut |src, dst| {
             words[0] = ((from.offset + src) / unit) as u32;
             words[1] = ((to.offset + dst) / unit) as u32;
             self.builtin(state, builtin, heaps, &words, copy_grid(units))

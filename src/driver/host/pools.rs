@@ -98,7 +98,7 @@ impl Pools {
     pub(super) fn gather(&self, loc: BufferLoc, moved: &Strided) -> Result<Vec<u8>> {
         let range = self.range(loc, moved.src_reach())?;
         let mut row = Vec::with_capacity(moved.len_bytes() as usize);
-        moved.each_run(|src, _| {
+        moved.each_run(&mut |src, _| {
             row.extend_from_slice(&range[src as usize..(src + moved.run_bytes) as usize]);
             Ok(())
         })?;
@@ -109,7 +109,7 @@ impl Pools {
     pub(super) fn scatter(&mut self, loc: BufferLoc, moved: &Strided, row: &[u8]) -> Result<()> {
         let range = self.range_mut(loc, moved.dst_reach())?;
         let mut rest = row;
-        moved.each_run(|_, dst| {
+        moved.each_run(&mut |_, dst| {
             let Some((run, after)) = rest.split_at_checked(moved.run_bytes as usize) else {
                 return Err(Error::bug(format_args!("a row of {} bytes is shorter than its block", row.len())));
             };
