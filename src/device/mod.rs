@@ -136,7 +136,11 @@ impl<D: Driver> Device<D> {
 
     /// Where the constants are that this device shares between contexts.
     pub fn constant_buffer_cache(&self) -> Vec<(NodeId, BufferLoc)> {
-        self.record().constant_buffer_cache.iter().map(|(&node, &loc)| (node, loc)).collect()
+        let mut locs = Vec::new();
+        for (node, loc) in self.record().constant_buffer_cache.iter() {
+            locs.push((*node, *loc));
+        }
+        locs
     }
 
     /// Gives everything back to the system that holds no slab: empty heaps, idle staging buffers. Gives the bytes.

@@ -150,5 +150,11 @@ pub(super) fn find<D: Driver>(ordinal: u32) -> Option<Device<D>> {
 
 /// The state of every device of the process, of all drivers, in the order in which they were opened.
 pub fn global_debug_info() -> Vec<DebugInfo> {
-    with_registry(|registry| registry.iter().filter_map(|entry| entry.device.debug_info()).collect())
+    with_registry(|registry| {
+        let mut all = Vec::new();
+        for entry in registry.iter() {
+            all.extend(entry.device.debug_info());
+        }
+        all
+    })
 }

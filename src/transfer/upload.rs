@@ -34,7 +34,10 @@ impl<D: Driver> Context<D> {
         for (node, bytes) in nodes {
             check_len(node, bytes.len_bytes())?;
         }
-        let names: Vec<_> = nodes.iter().map(|(node, _)| *node).collect();
+        let mut names = Vec::new();
+        for (node, _) in nodes {
+            names.push(*node);
+        }
         let child = self.extend(&names, false)?;
         for (node, bytes) in nodes {
             // A constant that the device has already keeps its bytes.

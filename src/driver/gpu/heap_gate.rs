@@ -58,7 +58,11 @@ impl HeapGate {
         if !self.gate.has_failed.load(Ordering::Acquire) {
             return Vec::new();
         }
-        self.lock().failed.iter().map(|(heap, _)| *heap).collect()
+        let mut failed = Vec::new();
+        for (heap, _) in &self.lock().failed {
+            failed.push(*heap);
+        }
+        failed
     }
 
     /// Why that heap cannot be used.

@@ -53,12 +53,18 @@ impl GpuKernel {
 pub(super) async fn compile(runner: Arc<GpuRunner>, dev: GpuDev, spec: Arc<KernelSpec>) -> Result<GpuKernel> {
     runner.progress().check_alive()?;
     let pattern = if spec.wants_direct() && spec.tensors.len() <= dev.limits.storage_buffers as usize {
-        Pattern::direct(spec.tensors.iter().map(|tensor| tensor.node.mode() == MemoryMode::Constant).collect())
+        let mut read_only = Vec::new();
+        for tensor in &spec.tensors {
+            read_only.push(tensor.node.mode() == MemoryMode::Constant);
+        }
+        Pattern::direct(read_only)
     } else {
         Pattern::one_heap(spec.tensors.len())
     };
-    let shift = |tensor: &KernelTensor| tensor.node.dtype().size_bytes().trailing_zeros() as u8;
-    let element_shifts = spec.tensors.iter().map(shift).collect();
+    let mut element_shifts = Vec::new();
+    for tensor in &spec.tensors {
+        element_shifts.push(tensor.node.dtype().size_bytes().trailing_zeros() as u8);
+    }
     let kernel = GpuKernel { spec, element_shifts, variants: Mutex::default() };
     pipeline_for(&runner, &dev, &kernel, &pattern).await?;
     Ok(kernel)
@@ -155,7 +161,10 @@ async fn create(
 }
 
 fn not_valid(spec: &KernelSpec, text: &str, complaints: &[Complaint]) -> Error {
-    let diagnostics = complaints.iter().map(|complaint| diagnose(spec, text, complaint)).collect();
+    let mut diagnostics = Vec::new();
+    for complaint in complaints {
+        diagnostics.push(diagnose(spec, text, complaint));
+    }
     Error::with_diagnostics(ErrorKind::KernelSyntax, "the WGSL text is not valid", diagnostics)
 }
 

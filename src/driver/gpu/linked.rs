@@ -54,9 +54,10 @@ impl GpuLinked {
 
     /// The parameter block, without values of the statics.
     fn words(&self, bases: &[u64]) -> Vec<u32> {
-        let mut words = Vec::with_capacity(self.kernel.spec.param_words());
-        let tensors = self.slots.table.iter().zip(&self.kernel.element_shifts);
-        words.extend(tensors.map(|((pool, offset), shift)| ((bases[pool] + offset) >> shift) as u32));
+        let mut words = Vec::new();
+        for ((pool, offset), shift) in self.slots.table.iter().zip(&self.kernel.element_shifts) {
+            words.push(((bases[pool] + offset) >> shift) as u32);
+        }
         words.resize(self.kernel.spec.param_words(), 0);
         words
     }
