@@ -21,6 +21,7 @@ Fails where a result is wrong, not where it is slow.
                 or rows of the group programs by a part of their name
   --peers P,..  only these peers (${Object.keys(PEERS).join(", ")}), or none
   --seconds N   time each row of programs for about N seconds; ${SECONDS} if left out
+  --tune HOW    let programs be tuned first: quick, or full; off if left out
   --browser     only in the browser
   --native      only natively
   --json        one JSON object on stdout
@@ -52,10 +53,10 @@ async function inBrowser(wanted) {
 }
 
 /** `{ driver, adapter, rows, programs }` of the Rust example. */
-async function natively({ groups, programs, seconds }) {
+async function natively({ groups, programs, tune, seconds }) {
   const example = ["--release", "--quiet", "--example", "bench"];
   await timed("native: building the example (2 minutes the first time)", () => must("cargo", ["build", ...example]));
-  const flags = ["--json", "--rows", groups.join(","), "--programs", programs.join(","), "--seconds", String(seconds)];
+  const flags = ["--json", "--rows", groups.join(","), "--programs", programs.join(","), "--seconds", String(seconds), "--tune", tune];
   const { stdout } = await must("cargo", ["run", ...example, "--", ...flags], { inherit: true });
   return JSON.parse(stdout.trim().split("\n").at(-1));
 }
@@ -65,6 +66,7 @@ if (isMain(import.meta.url)) {
     const { values } = cli(USAGE, {
       rows: { type: "string" },
       peers: { type: "string" },
+      tune: { type: "string", default: "off" },
       seconds: { type: "string", default: String(SECONDS) },
       browser: { type: "boolean" },
       native: { type: "boolean" },
@@ -74,7 +76,8 @@ if (isMain(import.meta.url)) {
     const { groups, rows } = select(values.rows, rowNames());
     const seconds = Number(values.seconds);
     if (!(seconds >= 0)) throw new Failure(`bench: --seconds ${values.seconds} is not a number of seconds`, 2);
-    const wanted = { groups, programs: rows, peers: selectPeers(values.peers), seconds };
+    if (!["off", "quick", "full"].includes(values.tune)) throw new Failure(`bench: --tune ${values.tune} is not off, quick or full`, 2);
+    const wanted = { groups, programs: rows, peers: selectPeers(values.peers), tune: values.tune, seconds };
     const both = Boolean(values.browser) === Boolean(values.native);
     await setup({ browser: both || values.browser, native: both || values.native });
     const sides = {};

@@ -15,6 +15,8 @@ export interface ProgramOptions {
   rows: readonly string[];
   /** Of jax, tf, ort. */
   peers: readonly string[];
+  /** Whether this package measures its schedules first. */
+  tune: "off" | "quick" | "full";
   /** For how long each row is timed, about. */
   seconds: number;
   say: (line: string) => void;
@@ -35,11 +37,11 @@ const PEERS: Readonly<Record<string, () => Promise<Library>>> = {
   ort: async () => (await import("./programs/ort.ts")).ortLibrary(),
 };
 
-export async function programs(device: Device, { rows, peers, seconds, say }: ProgramOptions): Promise<ProgramResults> {
+export async function programs(device: Device, { rows, peers, tune, seconds, say }: ProgramOptions): Promise<ProgramResults> {
   const gpu = await Gpu.open();
   const before = await peaksOf(gpu);
   const raw = rawLibrary(gpu);
-  const libraries = [raw, wgslabLibrary(device)];
+  const libraries = [raw, wgslabLibrary(device, tune)];
   const missing: Record<string, string> = {};
   for (const peer of peers) {
     try {

@@ -23,7 +23,7 @@ mod rows;
 use clap::{Parser, ValueEnum};
 use raw::Raw;
 use serde_json::json;
-use wgslab::{Result, gpu};
+use wgslab::{Result, Tune, gpu};
 
 /// Measures natively, in turn with wgpu alone.
 #[derive(Parser)]
@@ -40,6 +40,9 @@ struct Arguments {
     /// For how long each row of programs is timed, about, in seconds.
     #[arg(long, default_value_t = 10.0)]
     seconds: f64,
+    /// Whether programs are tuned first: quick or full.
+    #[arg(long, default_value = "off", value_parser = ["off", "quick", "full"])]
+    tune: String,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -77,8 +80,13 @@ pub fn main() -> Result<()> {
                 Group::Programs => Vec::new(),
             });
         }
+        let tune = match &*arguments.tune {
+            "quick" => Tune::Quick,
+            "full" => Tune::Full,
+            _ => Tune::Off,
+        };
         let programs = if arguments.rows.contains(&Group::Programs) {
-            Some(programs::programs(&device, &raw, &arguments.programs, arguments.seconds).await?)
+            Some(programs::programs(&device, &raw, &arguments.programs, arguments.seconds, tune).await?)
         } else {
             None
         };

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use wgslab::{Context, DType, Device, ProgramSpec, Result, TensorNode, gpu};
+use wgslab::{Context, DType, Device, ProgramSpec, Result, TensorNode, Tune, gpu};
 
 use crate::native::kernels::{Buffers, Peaks, Step};
 use crate::native::measure::{Spread, ratio_of, spread};
@@ -99,12 +99,18 @@ struct Side<'a> {
 }
 
 /// Measures the rows of those names, or all.
-pub async fn programs(device: &Device<gpu::Gpu>, raw: &Raw, names: &[String], seconds: f64) -> Result<Results> {
+pub async fn programs(
+    device: &Device<gpu::Gpu>,
+    raw: &Raw,
+    names: &[String],
+    seconds: f64,
+    tune: Tune,
+) -> Result<Results> {
     let before = raw.peaks();
     let wanted: Vec<_> = rows().into_iter().filter(|row| names.is_empty() || names.contains(&row.name)).collect();
     let mut results = Vec::new();
     for row in &wanted {
-        let sides = vec![by_hand(raw, row, "raw")?, by_program(device, row).await?];
+        let sides = vec![by_hand(raw, row, "raw")?, by_program(device, row, tune).await?];
         results.push(measured(row, sides, seconds)?);
     }
     // The first row once more, by hand on both sides: how far from 1 a ratio is by chance.
@@ -165,7 +171,7 @@ fn by_hand<'a>(raw: &'a Raw, row: &RowSpec, name: &'static str) -> Result<Side<'
     Ok(Side { name, run: Box::new(run), outputs, note: fastest.to_owned() })
 }
 
-async fn by_program<'a>(device: &'a Device<gpu::Gpu>, row: &RowSpec) -> Result<Side<'a>> {
+async fn by_program<'a>(device: &'a Device<gpu::Gpu>, row: &RowSpec, tune: Tune) -> Result<Side<'a>> {
     let inputs = inputs(row);
     let given: Vec<_> = inputs
         .keys()
@@ -179,7 +185,7 @@ async fn by_program<'a>(device: &'a Device<gpu::Gpu>, row: &RowSpec) -> Result<S
     let context = Context::root(device).init_from_host_many(&filled)?;
     let created = row.outputs.iter().filter(|name| !inputs.contains_key(name.as_str()));
     let spec = given.iter().fold(ProgramSpec::new(&row.name, row.program.join("\n")), |spec, node| spec.node(node));
-    let code = device.compile(spec.outputs(created)).await?;
+    let code = device.compile(spec.outputs(created).tune(tune)).await?;
     let routine = context.link(&code).await?;
     let before = device.stats();
     for _ in 0..row.steps {
@@ -199,7 +205,8 @@ async fn by_program<'a>(device: &'a Device<gpu::Gpu>, row: &RowSpec) -> Result<S
     };
     let said = |count: u64, what: &str, more: &str| format!("{count} {what}{}", if count == 1 { "" } else { more });
     let note = format!(
-        "{}, {} in {} and {}",
+        "{}{}, {} in {} and {}",
+        if tune == Tune::Off { "" } else { "tuned, " },
         said(counts.dispatches / u64::from(row.steps), "kernel", "s"),
         said(row.steps.into(), "run", "s"),
         said(counts.passes, "pass", "es"),

@@ -4,7 +4,7 @@ import type { Device, RunnerStats, TensorNode } from "wgslab";
 import type { Library } from "./side.ts";
 import { givenOf } from "./rows.ts";
 
-export function wgslabLibrary(device: Device): Library {
+export function wgslabLibrary(device: Device, tune: "off" | "quick" | "full"): Library {
   return {
     name: "wgslab",
     async prepare(row, inputs) {
@@ -13,15 +13,16 @@ export function wgslabLibrary(device: Device): Library {
       const context = root.uploadAll(nodes.map((node) => [node, inputs[node.label]!] as const));
       const given = nodes.map(({ label }) => label);
       const outputs = row.outputs.filter((name) => !given.includes(name));
-      const code = await device.compile(row.name, row.program.join("\n"), { nodes, outputs });
+      const code = await device.compile(row.name, row.program.join("\n"), { nodes, outputs, tune });
       const routine = await context.link(code);
+      const how = tune === "off" ? "" : "tuned, ";
       let note = "";
       return {
         async run(count) {
           const before = device.stats();
           for (let index = 0; index < count; index += 1) routine.run();
           await device.awaitIdle();
-          note = countsOf(before, device.stats(), count);
+          note = how + countsOf(before, device.stats(), count);
         },
         async read() {
           const wanted = row.outputs.map((name) => [name, code.node(name) as TensorNode<"f32">] as const);
