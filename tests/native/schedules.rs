@@ -1,6 +1,6 @@
 //! However the points of a program are spread over a device, it computes the same.
 
-use wgslab::schedule::SPLITTINGS;
+use wgslab::schedule::{Candidate, SPLITTINGS};
 use wgslab::{Binding, Context, DType, Device, Driver, Forced, MemoryMode, ProgramSpec, TensorNode, host};
 
 use crate::open;
@@ -91,6 +91,33 @@ const KINDS: [&str; 10] = [
     "x: u8[33, 64]\nx[i, j] = u8(i * 3 + j) where i in 0:33, j in 0:64\ny[j, i] = i32(x[i, j]) + i32(u8(i))",
     "x[i] = i == 2 ? 7.0 : nan where i in 0:3\nm[i] = x[i]\nm[i] min= x[0] + f32(j) where j in 0:600\ny[i] = isnan(m[i]) ? 1 : i32(m[i])",
 ];
+
+#[test]
+fn rows_are_one_kernel_and_products_have_eight_by_eight_tiles() {
+    let device = open();
+    let compiled = |text: &str, outputs: [&str; 1]| {
+        let code = pollster::block_on(device.compile(ProgramSpec::new("p", text).outputs(outputs))).unwrap();
+        let names = |(_, all): (_, &[Candidate])| all.iter().map(|candidate| candidate.schedule.to_string()).collect();
+        let candidates: Vec<Vec<String>> = code.candidates().map(names).collect();
+        (code.explain(), candidates)
+    };
+    let softmax = |rows: u32| {
+        format!(
+            "x: f32[{rows}, 1024]\nm[i] max=! x[i, j]\ne[i, j] = exp(x[i, j] - m[i])\ns[i] +=! e[i, j]\ny[i, j] = e[i, j] / s[i]"
+        )
+    };
+    for (rows, kernels) in [(4096, 1), (8, 2)] {
+        let (explained, candidates) = compiled(&softmax(rows), ["y"]);
+        assert_eq!(candidates.len(), kernels, "{rows} rows: {explained}");
+    }
+    let attention = "q: f32[8, 512, 64]\nk: f32[8, 512, 64]\nv: f32[8, 512, 64]\nscore[h, i, j] +=! q[h, i, d] * k[h, j, d]\n\
+         m[h, i] max=! score[h, i, j] / 8\ne[h, i, j] = exp(score[h, i, j] / 8 - m[h, i])\nz[h, i] +=! e[h, i, j]\n\
+         y[h, i, d] +=! e[h, i, j] / z[h, i] * v[h, j, d]";
+    let (explained, candidates) = compiled(attention, ["y"]);
+    assert_eq!(candidates.len(), 3, "{explained}");
+    let (explained, candidates) = compiled("a: f32[512, 512]\nb: f32[512, 512]\nc[i, j] +=! a[i, k] * b[k, j]", ["c"]);
+    assert!(candidates[0].iter().any(|name| name.starts_with("tile 8x8 ")), "{explained}");
+}
 
 #[test]
 fn every_candidate_computes_the_same() {
