@@ -13,7 +13,7 @@ use wgslab::notation::program::{
 };
 
 pub use value::Val;
-use value::{bitcast, cast, extremum, stored};
+use value::{ALONE, bitcast, cast, extremum, quantum, stored};
 
 /// The elements of every node of a program.
 pub type State = Vec<Vec<Val>>;
@@ -38,7 +38,7 @@ pub fn decode(dtype: DType, bytes: &[u8]) -> Vec<Val> {
 pub fn zeros(program: &Program) -> State {
     let of = |node: &wgslab::notation::program::ProgramNode| {
         let len = node.shape.iter().map(|extent| *extent as usize).product();
-        vec![Val { ty: Ty::of(node.dtype), bits: 0, err: 0.0 }; len]
+        vec![Val { ty: Ty::of(node.dtype), bits: 0, err: 0.0, sum: ALONE }; len]
     };
     program.nodes.iter().map(of).collect()
 }
@@ -341,11 +341,11 @@ fn accumulate(op: Accumulate, values: &[Val]) -> Val {
     let errors: f64 = values.iter().map(|value| value.err).sum();
     if op == Accumulate::Add {
         let sum: f64 = values.iter().map(|value| value.as_f64()).sum();
-        let size: f64 = values.iter().map(|value| value.as_f64().abs()).sum();
+        let size: f64 = values.iter().map(|value| value.terms().0).sum();
         // Of multiples of one power of two, fewer than a float counts, every sum is exact in any order.
-        let quantum = values.iter().map(|value| quantum(value.as_f32())).fold(f64::INFINITY, f64::min);
+        let quantum = values.iter().map(|value| value.terms().1).fold(f64::INFINITY, f64::min);
         let rounding = if size < quantum * 16_777_216.0 { 0.0 } else { 2.0 * n * size / 16_777_216.0 };
-        return Val::rounded(sum, errors + rounding, 1.0);
+        return Val { sum: (size, quantum), ..Val::rounded(sum, errors + rounding, 1.0) };
     }
     let product = values[1..].iter().fold(values[0], |a, b| value::binary(BinaryOp::Mul, a, *b));
     let bits: f64 =
@@ -362,15 +362,4 @@ fn accumulate(op: Accumulate, values: &[Val]) -> Val {
     }
     let rounding = 4.0 * n * product.as_f64().abs() / 16_777_216.0;
     Val { err: product.err * 2.0 + rounding + 1e-37, ..product }.or_unknown(reach < 100.0)
-}
-
-/// The largest power of two that a float is a multiple of.
-fn quantum(value: f32) -> f64 {
-    if value == 0.0 {
-        return f64::INFINITY;
-    }
-    let bits = value.to_bits();
-    let exponent = ((bits >> 23) & 0xff).max(1) as i32 - 150;
-    let mantissa = if (bits >> 23) & 0xff == 0 { bits & 0x7f_ffff } else { bits & 0x7f_ffff | 0x80_0000 };
-    2f64.powi(exponent + mantissa.trailing_zeros() as i32)
 }

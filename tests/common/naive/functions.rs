@@ -3,7 +3,7 @@
 use wgslab::notation::ast::{BinaryOp, Function, UnaryOp};
 use wgslab::notation::program::Ty;
 
-use super::value::{Val, binary, extremum};
+use super::value::{ALONE, Val, binary, extremum};
 
 pub fn unary(op: UnaryOp, a: Val) -> Val {
     match (op, a.ty) {
@@ -122,7 +122,7 @@ pub fn call(function: Function, arguments: &[Val]) -> Val {
     use Function::*;
     let a = arguments[0];
     let is_int = a.ty != Ty::F32;
-    let zero = Val { ty: a.ty, bits: 0, err: 0.0 };
+    let zero = Val { ty: a.ty, bits: 0, err: 0.0, sum: ALONE };
     match function {
         Abs if is_int => whole(a, i64::abs),
         Abs => Val { bits: a.bits & 0x7fff_ffff, ..a },

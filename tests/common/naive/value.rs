@@ -12,30 +12,35 @@ pub struct Val {
     pub ty: Ty,
     pub bits: u32,
     pub err: f64,
+    /// Of a sum of floats the absolute values of its terms together, and the largest power of two that all are multiples of.
+    pub sum: (f64, f64),
 }
+
+/// What is no sum.
+pub const ALONE: (f64, f64) = (0.0, f64::INFINITY);
 
 const ULP: f64 = 1.0 / 8_388_608.0;
 const FLUSHED: f64 = f32::MIN_POSITIVE as f64;
 
 impl Val {
     pub fn f32(value: f32) -> Self {
-        Self { ty: Ty::F32, bits: value.to_bits(), err: 0.0 }
+        Self { ty: Ty::F32, bits: value.to_bits(), err: 0.0, sum: ALONE }
     }
 
     pub fn i32(value: i32) -> Self {
-        Self { ty: Ty::I32, bits: value as u32, err: 0.0 }
+        Self { ty: Ty::I32, bits: value as u32, err: 0.0, sum: ALONE }
     }
 
     pub fn u32(value: u32) -> Self {
-        Self { ty: Ty::U32, bits: value, err: 0.0 }
+        Self { ty: Ty::U32, bits: value, err: 0.0, sum: ALONE }
     }
 
     pub fn bool(value: bool) -> Self {
-        Self { ty: Ty::Bool, bits: u32::from(value), err: 0.0 }
+        Self { ty: Ty::Bool, bits: u32::from(value), err: 0.0, sum: ALONE }
     }
 
     pub fn unknown(ty: Ty) -> Self {
-        Self { ty, bits: 0, err: f64::INFINITY }
+        Self { ty, bits: 0, err: f64::INFINITY, sum: ALONE }
     }
 
     pub fn is_known(self) -> bool {
@@ -62,6 +67,11 @@ impl Val {
 
     pub fn truth(self) -> bool {
         self.bits != 0
+    }
+
+    /// As [`Val::sum`], of what may be a sum of one.
+    pub fn terms(self) -> (f64, f64) {
+        if self.sum == ALONE { (self.as_f64().abs(), quantum(self.as_f32())) } else { self.sum }
     }
 
     pub fn lo(self) -> f64 {
@@ -152,7 +162,7 @@ pub fn cast(dtype: DType, value: Val) -> Val {
             };
             let of = |v: f64| if v.is_nan() { 0 } else { v.trunc().clamp(lo, hi) as i64 };
             let (bits, is_sure) = discrete(&of);
-            Val { ty, bits, err: 0.0 }.or_unknown(is_sure && !value.as_f32().is_nan())
+            Val { ty, bits, err: 0.0, sum: ALONE }.or_unknown(is_sure && !value.as_f32().is_nan())
         }
         _ => stored(dtype, Val { ty, ..value }),
     }
@@ -231,15 +241,22 @@ pub fn binary(op: BinaryOp, a: Val, b: Val) -> Val {
     }
     if a.ty != Ty::F32 {
         let bits = if a.ty == Ty::I32 { signed(op, a.bits as i32, b) as u32 } else { unsigned(op, a.bits, b) };
-        return Val { ty: a.ty, bits, err: 0.0 }.or_unknown(a.is_known() && b.is_known());
+        return Val { ty: a.ty, bits, err: 0.0, sum: ALONE }.or_unknown(a.is_known() && b.is_known());
     }
     if !(a.is_plain() && b.is_plain()) {
         return Val::unknown(Ty::F32);
     }
     let (x, y, ex, ey) = (a.as_f64(), b.as_f64(), a.err, b.err);
     match op {
-        Add => Val::rounded(x + y, ex + ey, 1.0),
-        Sub => Val::rounded(x - y, ex + ey, 1.0),
+        Add | Sub => {
+            let (p, q) = (a.terms(), b.terms());
+            let sum = (p.0 + q.0, p.1.min(q.1));
+            // Of three terms and more a driver may add the last ones first.
+            let is_sure = a.sum == ALONE && b.sum == ALONE || sum.0 < sum.1 * 16_777_216.0;
+            let apart = if is_sure { 0.0 } else { 4.0 * sum.0 / 16_777_216.0 };
+            let value = if op == Add { x + y } else { x - y };
+            Val { sum, ..Val::rounded(value, ex + ey + apart, 1.0) }
+        }
         Mul => Val::rounded(x * y, x.abs() * ey + y.abs() * ex + ex * ey, 1.0),
         Div => {
             let least = y.abs() - ey;
@@ -326,4 +343,15 @@ fn whole_power(base: i64, exponent: i64) -> u32 {
         rest /= 2;
     }
     result as u32
+}
+
+/// The largest power of two that a float is a multiple of.
+pub fn quantum(value: f32) -> f64 {
+    if value == 0.0 {
+        return f64::INFINITY;
+    }
+    let bits = value.to_bits();
+    let exponent = ((bits >> 23) & 0xff).max(1) as i32 - 150;
+    let mantissa = if (bits >> 23) & 0xff == 0 { bits & 0x7f_ffff } else { bits & 0x7f_ffff | 0x80_0000 };
+    2f64.powi(exponent + mantissa.trailing_zeros() as i32)
 }
