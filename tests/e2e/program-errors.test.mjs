@@ -73,7 +73,7 @@ refused("a kernel's tensors and a program's outputs", "unsupported", ["outputs",
   device.compile("p", "y[i] = x[i]", { tensors: {}, grid: [1], outputs: [] }));
 refused("a kernel's tensors and a program's merged node", "unsupported", ["merged", "tensors"], () =>
   device.compile("p", "y[i] = x[i]", { tensors: {}, grid: [1], merged: { x } }));
-refused("a grid without tensors", "unsupported", ['"grid"', "nodes, merged, outputs, in and signal", "tensors"], () =>
+refused("a grid without tensors", "unsupported", ['"grid"', "nodes, merged, outputs, in, tune, tuneBudgetMs and signal", "tensors"], () =>
   device.compile("p", "y[i] = x[i]", { grid: [1] }));
 refused("an option that there is not", "unsupported", ['"node"'], () =>
   device.compile("p", "y[i] = x[i]", { node: [x] }));
