@@ -316,30 +316,26 @@ test("into how many parts long reductions are split is measured as well", async 
   assert.equal(off.sum, want);
 });
 
-test("measuring does not stall the page", async () => {
-  const { gaps, measured } = await harness.page.evaluate(async () => {
+test("measuring does not stall the page: between two submissions it has a turn", async () => {
+  const { turns, submissions } = await harness.page.evaluate(async () => {
     const device = await open();
-    const gaps = [];
-    let last = performance.now();
+    let turns = 0;
     let isOver = false;
     const channel = new MessageChannel();
     channel.port1.onmessage = () => {
-      const now = performance.now();
-      gaps.push(now - last);
-      last = now;
-      if (!isOver) setTimeout(() => channel.port2.postMessage(0));
+      turns += 1;
+      if (!isOver) channel.port2.postMessage(0);
     };
     channel.port2.postMessage(0);
     await product(device, { tune: "full", tuneBudgetMs: 4000 }, undefined, 61);
     isOver = true;
-    const measured = runs(device);
+    const { submissions } = device.stats();
     device.destroy();
-    return { gaps, measured };
+    return { turns, submissions };
   });
-  gaps.sort((a, b) => b - a);
-  assert.ok(measured > 0);
-  // Frames are 16 ms; a tenth of a second is felt. Machines are busy, so one may be late.
-  assert.ok(gaps[2] < 100, `the longest gaps of ${gaps.length}: ${gaps.slice(0, 5).map(Math.round)} ms`);
+  // At least 12 schedules, twice to warm up and some of them again.
+  assert.ok(submissions > 24, `${submissions} submissions`);
+  assert.ok(turns >= submissions, `${turns} turns of the page in ${submissions} submissions`);
 });
 
 test("options that there are not are refused", async () => {
