@@ -21,7 +21,9 @@ use crate::node::TensorNode;
 use crate::notation::spec::ProgramSpec;
 use crate::slab::loc::{BufferLoc, PoolId};
 use crate::web::either::{Either, Of};
-use crate::web::error::{bad_argument, done, number, promise, seq, texts, value};
+#[cfg(feature = "notation")]
+use crate::web::error::texts;
+use crate::web::error::{bad_argument, done, number, promise, seq, value};
 use crate::web::held::{Held, code, context, device, keep, keep_all, kept_some, node, nodes, promised};
 use crate::web::plain;
 use crate::wgsl::spec::{Access, KernelSpec, KernelTensor};

@@ -19,19 +19,9 @@ thread_local! {
     static FAILURE: Cell<JsValue> = const { Cell::new(JsValue::UNDEFINED) };
 }
 
-#[wasm_bindgen(inline_js = "
-export function error(message, code, retryable, diagnostics) {
-  return Object.assign(new Error(message), { code, retryable, diagnostics });
-}
-")]
-extern "C" {
-    #[wasm_bindgen(js_name = error)]
-    fn make(message: &str, code: &str, retryable: bool, diagnostics: &JsValue) -> JsValue;
-}
-
 fn to_js(error: &Error) -> JsValue {
     let diagnostics = plain::list(error.diagnostics(), plain::diagnostic);
-    make(&error.to_string(), error.kind().code(), error.is_retryable(), &diagnostics)
+    plain::error(&error.to_string(), error.kind().code(), error.is_retryable(), &diagnostics)
 }
 
 /// The error of an export that fails.

@@ -1,5 +1,7 @@
 //! Structured values as JavaScript sees them: objects, their names in camel case. By hand: a serializer is 2 KB more after
 //! brotli.
+//!
+//! Inline scripts are three in the crate: wasm-bindgen's test runner serves four files at once, and a fifth never.
 
 use js_sys::Array;
 use wasm_bindgen::prelude::*;
@@ -15,10 +17,14 @@ export function object(names, numbers, others) {
   const values = [...numbers, ...others];
   return Object.fromEntries(names.split(' ').map((name, at) => [name, values[at]]));
 }
+export function error(message, code, retryable, diagnostics) {
+  return Object.assign(new Error(message), { code, retryable, diagnostics });
+}
 ")]
 extern "C" {
     #[wasm_bindgen(js_name = object)]
     fn make(names: &str, numbers: &[f64], others: &Array) -> JsValue;
+    pub(super) fn error(message: &str, code: &str, retryable: bool, diagnostics: &JsValue) -> JsValue;
 }
 
 /// An object of numbers, then other values, by their names, which are apart by spaces.

@@ -14,24 +14,12 @@ use crate::driver::gpu::platform::web_objects::{
     Buffer, Device, Gpu, ShaderModule, Submission, is_memory, map_raw, message_of, pop_scopes, push_scopes, warm,
     watch_raw, write, write_slice,
 };
-use crate::driver::gpu::platform::web_tasks::{Promised, spawn};
+use crate::driver::gpu::platform::web_tasks::{Promised, is_gecko, now, sleep, spawn};
 use crate::driver::gpu::progress::Progress;
 use crate::driver::gpu::runner::GpuRunner;
 use crate::driver::gpu::scope::{Caught, Complaint};
 use crate::error::{Error, ErrorKind, Result};
 use crate::wgsl::bind_plan::Pattern;
-
-#[wasm_bindgen(inline_js = "
-export function isGecko() { return typeof navigator !== 'undefined' && / Gecko\\//.test(navigator.userAgent ?? ''); }
-export function now() { return performance.now(); }
-export function sleep(ms) { return new Promise((resolve) => setTimeout(resolve, ms)); }
-")]
-extern "C" {
-    #[wasm_bindgen(js_name = isGecko)]
-    fn is_gecko() -> bool;
-    fn now() -> f64;
-    fn sleep(ms: f64) -> Promise;
-}
 
 /// How often the pump submits, in milliseconds.
 const PUMP_MS: f64 = 2.0;

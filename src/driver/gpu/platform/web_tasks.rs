@@ -16,6 +16,9 @@ use wasm_bindgen::prelude::*;
 use crate::driver::maybe_send::BoxFuture;
 
 #[wasm_bindgen(inline_js = "
+export function isGecko() { return typeof navigator !== 'undefined' && / Gecko\\//.test(navigator.userAgent ?? ''); }
+export function now() { return performance.now(); }
+export function sleep(ms) { return new Promise((resolve) => setTimeout(resolve, ms)); }
 export function soon(told) { queueMicrotask(() => told(0)); }
 export function follow(promise, id, told) {
   const seen = { state: 0 };
@@ -37,6 +40,10 @@ export function promiseOf(deferred) { return deferred.promise; }
 export function settle(deferred, isResolved, value) { deferred[isResolved ? 'resolve' : 'reject'](value); }
 ")]
 extern "C" {
+    #[wasm_bindgen(js_name = isGecko)]
+    pub(super) fn is_gecko() -> bool;
+    pub(super) fn now() -> f64;
+    pub(super) fn sleep(ms: f64) -> Promise;
     fn soon(told: &JsValue);
     fn follow(promise: &Promise, id: u32, told: &JsValue) -> JsValue;
     #[wasm_bindgen(js_name = stateOf)]
