@@ -198,8 +198,8 @@ fn virtuals(loops: &mut Loops, nodes: &mut Vec<TensorNode>, merged: &[bool], kno
         }
         let Some(left) = known.get(&node) else {
             let message = format_args!(
-                "node {node} is virtual, and nothing before computes it; compile with the optimize_ctx of the context that \
-                 the routine that writes it leaves, or make it on_device"
+                "node {node} is virtual, and nothing before computes it; compile in the context of the routine that \
+                 writes it, or make it on_device"
             );
             return Err(Error::say(ErrorKind::UnknownNode, message));
         };

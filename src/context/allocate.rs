@@ -126,7 +126,7 @@ impl<D: Driver> Context<D> {
         nodes.iter().try_for_each(|node| check_kept(node))?;
         let present = nodes.iter().find_map(|node| self.ctx_buffers().get(node).map(|loc| (node, loc)));
         if let Some((node, loc)) = present {
-            let message = format_args!("node {node} is in the context already, at {loc}; write to it with from_host");
+            let message = format_args!("node {node} is in the context already, at {loc}; write to it instead");
             return Err(Error::say(ErrorKind::DuplicateNode, message));
         }
         let delta = self.plan(nodes, &[])?;

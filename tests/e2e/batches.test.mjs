@@ -313,5 +313,11 @@ fails("a new static that is no integer", "kernel-interface", ['"by"', "1.5"],
   gpu(`wgslab.Sequence.record([[await context.link(code), { by: 1 }]]).run({ statics: () => 1.5 })`));
 fails("more new statics than fit", "limit-exceeded", ["4000000000", "parts"],
   gpu(`wgslab.Sequence.record([[await context.link(code), { by: 1 }]]).run({ times: 4e9, statics: () => 1 })`));
+fails("more replays than a page waits for", "limit-exceeded", ["2000000", "1000000", "parts"],
+  gpu(`wgslab.Sequence.record([[await context.link(code), { by: 1 }]]).run({ times: 2e6 })`));
+fails("a replay with a misspelt option", "unsupported", ['"time"', "times, statics"],
+  gpu(`wgslab.Sequence.record([[await context.link(code), { by: 1 }]]).run({ time: 3 })`));
+fails("a replay with a number for its options", "unsupported", ["object", "3", "times"],
+  gpu(`wgslab.Sequence.record([[await context.link(code), { by: 1 }]]).run(3)`));
 
 test("nothing went wrong in the page", () => assert.deepEqual(harness.faults, []));

@@ -37,6 +37,24 @@ fails("opening where there is no WebGPU", "no-adapter", ["navigator.gpu", 'drive
   }
 });
 
+fails("opening with a misspelt option", "unsupported", ['"drvier"', "driver"], () => wgslab.Device.open({ drvier: "host" }));
+
+fails("a node without options", "unsupported", ['"a"', "undefined", "dtype"], () => device.node("a"));
+
+for (const [verb, body] of Object.entries({
+  write: "context.write(x, new Float32Array(4), { start: 0 })",
+  zero: "context.zero(x, { start: 0, end: 2 })",
+  copy: "context.copy(x, x, { start: 0 })",
+  readback: "context.readback(x, { start: 0 })",
+})) {
+  const setup = 'const x = device.node("x", { dtype: "f32", shape: [4] }); const context = device.context().zeros([x]);';
+  fails(`${verb} with a misspelt option`, "unsupported", [verb, '"start"', "there is "],
+    `async () => { ${setup} try { await ${body}; } finally { context.dispose(); } }`);
+}
+
+fails("a signal that is none", "unsupported", ["AbortSignal", "controller.signal"], () =>
+  device.awaitIdle({ signal: {} }));
+
 fails("opening where no adapter is found", "no-adapter", ["adapter"], async () => {
   const { requestAdapter } = GPU.prototype;
   GPU.prototype.requestAdapter = async () => null;

@@ -31,6 +31,20 @@ export function checkObject(what: string, value: unknown, remedy: string): asser
   throw new WgslabError("unsupported", `${what} must be an object: got ${describe(value)}; ${remedy}`);
 }
 
+/** Throws unless `options` is an object without other properties than those: a misspelt one would be as good as none. */
+export function checkOptions(what: string, options: unknown, names: readonly string[]): void {
+  checkObject(`${what}: the options`, options, `pass { ${names.join(", ")} }, or leave them out`);
+  const strange = Object.keys(options).find((name) => !names.includes(name));
+  if (strange === undefined) return;
+  throw new WgslabError("unsupported", `${what}: there is no option "${strange}"; there is ${names.join(", ")}`);
+}
+
+/** Throws unless `signal` is one, or left out. */
+export function checkSignal(signal: AbortSignal | undefined): void {
+  if (signal === undefined || typeof signal?.throwIfAborted === "function") return;
+  throw new WgslabError("unsupported", `signal must be an AbortSignal: got ${describe(signal)}; pass controller.signal`);
+}
+
 /** Throws unless `value` is one of the texts in `choices`. */
 export function checkChoice<T extends string>(what: string, value: unknown, choices: readonly T[]): asserts value is T {
   if (choices.includes(value as T)) return;

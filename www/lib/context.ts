@@ -13,7 +13,7 @@ import {
   wholeBytesOf,
 } from "./arrays.ts";
 import { type ByHand, rawChild } from "./by-hand.ts";
-import { checkChoice, checkIs, checkList } from "./checks.ts";
+import { checkChoice, checkIs, checkList, checkOptions } from "./checks.ts";
 import { Code, checkCode } from "./code.ts";
 import type { Device } from "./device.ts";
 import { WgslabError } from "./errors.ts";
@@ -118,9 +118,11 @@ export class Context implements Disposable {
   }
 
   /** Queues a write of `data`, copied before this returns, over a node's elements from `offset` on. */
-  write<D extends DType>(node: TensorNode<D>, data: DataOf<D>, { offset = 0 }: { offset?: number } = {}): DeviceEvent {
+  write<D extends DType>(node: TensorNode<D>, data: DataOf<D>, options: { offset?: number } = {}): DeviceEvent {
     const raw = this.#live();
     checkNode("write", node);
+    checkOptions(`write ${node}`, options, ["offset"]);
+    const { offset = 0 } = options;
     const bytes = bytesOf(node, data);
     checkRange(node, offset, lengthOf(data), "write");
     const seq = call(() => raw.write(node.raw, bytes, offset * elementBytes(node.dtype)));
@@ -131,6 +133,7 @@ export class Context implements Disposable {
   zero(node: TensorNode<DType>, range: ElementRange = {}): DeviceEvent {
     const raw = this.#live();
     checkNode("zero", node);
+    checkOptions(`zero ${node}`, range, ["offset", "length"]);
     const { offset = 0, length = node.length - offset } = range;
     checkRange(node, offset, length, "zero");
     const size = elementBytes(node.dtype);
@@ -142,6 +145,7 @@ export class Context implements Disposable {
     const raw = this.#live();
     checkNode("copy", src);
     checkNode("copy", dst);
+    checkOptions(`copy ${src} to ${dst}`, range, ["srcOffset", "dstOffset", "length"]);
     const { srcOffset = 0, dstOffset = 0, length = src.length - srcOffset } = range;
     if (src.dtype !== dst.dtype) {
       throw new WgslabError("dtype-mismatch", `copy: ${src} is ${src.dtype}, ${dst} is ${dst.dtype}; make them equal`);
@@ -202,9 +206,11 @@ export class Context implements Disposable {
   async readback(label: string, options?: { signal?: AbortSignal; into?: ArrayBufferView }): Promise<TensorArray>;
   async readback(
     which: TensorNode<DType> | string,
-    { signal, into }: { signal?: AbortSignal; into?: ArrayBufferView } = {},
+    options: { signal?: AbortSignal; into?: ArrayBufferView } = {},
   ): Promise<TensorArray> {
     const [node] = this.#find([which]);
+    checkOptions(`readback ${node}`, options, ["signal", "into"]);
+    const { signal, into } = options;
     if (into !== undefined) checkWhole(node as TensorNode, into);
     const [bytes] = await this.#readBytes([node as TensorNode], signal);
     return arrayFrom(node as TensorNode, bytes as Uint8Array, into as TensorArray | undefined);

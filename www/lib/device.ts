@@ -2,7 +2,7 @@
 
 import type { DType } from "./arrays.ts";
 import { type ByHand, rawChild } from "./by-hand.ts";
-import { checkChoice, checkList, checkObject, checkPool, checkWholeNumber, describe } from "./checks.ts";
+import { checkChoice, checkList, checkObject, checkOptions, checkPool, checkSignal, checkWholeNumber, describe } from "./checks.ts";
 import { Code } from "./code.ts";
 import { Context } from "./context.ts";
 import { WgslabError } from "./errors.ts";
@@ -35,6 +35,18 @@ export interface GpuDeviceLike {
 }
 
 const DRIVERS = ["gpu", "host"] as const;
+const OPEN_OPTIONS = [
+  "device",
+  "ordinal",
+  "driver",
+  "limits",
+  "powerPreference",
+  "segmentCapBytes",
+  "heapBytes",
+  "memoryBudgetBytes",
+  "wasm",
+  "signal",
+] satisfies readonly (keyof OpenOptions)[];
 
 /** How to open a device. */
 export interface OpenOptions {
@@ -120,7 +132,9 @@ export class Device implements Disposable {
 
   /** Opens a device. The first call loads the wasm module. Rejects with `no-adapter` where there is no WebGPU. */
   static async open(options: OpenOptions = {}): Promise<Device> {
+    checkOptions("open", options, OPEN_OPTIONS);
     const { wasm, signal, ...rest } = options;
+    checkSignal(signal);
     signal?.throwIfAborted();
     if (rest.ordinal !== undefined) checkWholeNumber("a device's ordinal", rest.ordinal, 0, 2 ** 32 - 1);
     if (rest.device !== undefined) checkGpuDevice(rest);
@@ -235,6 +249,7 @@ export class Device implements Disposable {
   async compileBatch(sources: readonly (Program | Kernel)[], options: CompileOptions = {}): Promise<Code[]> {
     this.life.check();
     checkList("compileBatch: the programs and kernels", sources);
+    checkOptions("compileBatch", options, ["in", "signal"]);
     return this.#compile("compileBatch", sources.map(declaredOf), options);
   }
 

@@ -1,7 +1,7 @@
 // A tensor's identity.
 
 import { DTYPES, type DType, elementBytes } from "./arrays.ts";
-import { checkIs, checkList, checkText, checkWholeNumber, describe } from "./checks.ts";
+import { checkIs, checkList, checkObject, checkText, checkWholeNumber, describe } from "./checks.ts";
 import { WgslabError } from "./errors.ts";
 import { RawNode, call } from "./skin.ts";
 
@@ -75,8 +75,10 @@ export class TensorNode<D extends DType = DType> {
   }
 
   /** @internal */
-  static make<D extends DType>(label: string, { dtype, shape, mode }: NodeOptions<D>): TensorNode<D> {
+  static make<D extends DType>(label: string, options: NodeOptions<D>): TensorNode<D> {
     checkText("a node's label", label);
+    checkObject(`node "${label}": the options`, options, 'pass { dtype: "f32", shape: [2, 3] }, for example');
+    const { dtype, shape, mode } = options;
     if (mode !== undefined) checkMode(`node "${label}"`, mode);
     if (!DTYPES.includes(dtype)) {
       throw new WgslabError("dtype-mismatch", `node "${label}": unknown dtype "${dtype}"; use ${DTYPES.join(", ")}`);

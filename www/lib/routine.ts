@@ -1,6 +1,6 @@
 // Code linked into a context, or a copy: what runs.
 
-import { checkIs } from "./checks.ts";
+import { checkIs, describe } from "./checks.ts";
 import type { Code } from "./code.ts";
 import type { Context } from "./context.ts";
 import { KernelError } from "./errors.ts";
@@ -140,7 +140,7 @@ export class Routine implements Disposable {
   badStatic(name: string, value: number | undefined): KernelError {
     const problem = !this.statics.includes(name)
       ? `has no static "${name}"; it has ${this.statics.map((one) => `"${one}"`).join(", ") || "none"}`
-      : `needs a 32-bit integer for static "${name}", got ${value}; pass { ${name}: 0 }, for example`;
+      : `needs a 32-bit integer for static "${name}", got ${describe(value)}; pass { ${name}: 0 }, for example`;
     return new KernelError("kernel-interface", `run: routine "${this.name}" ${problem}`, []);
   }
 

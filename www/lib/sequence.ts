@@ -1,6 +1,6 @@
 // Routines recorded once, replayed with one call.
 
-import { checkList, checkWholeNumber } from "./checks.ts";
+import { checkList, checkOptions, checkWholeNumber } from "./checks.ts";
 import { KernelError, WgslabError } from "./errors.ts";
 import { DeviceEvent } from "./event.ts";
 import { Lifetime } from "./lifetime.ts";
@@ -12,7 +12,7 @@ export type SequenceStep = Routine | readonly [routine: Routine, statics?: Stati
 
 /** How to replay a sequence. */
 export interface ReplayOptions {
-  /** How often; once if left out. */
+  /** How often; once if left out, and a million times at most. Each replay is recorded before this returns. */
   times?: number;
   /**
    * The value of a static in a replay, counted from 0; `recorded` is the value that it was recorded with. Called once for
@@ -21,6 +21,8 @@ export interface ReplayOptions {
   statics?: (replay: number, name: string, recorded: number, routine: Routine) => number;
 }
 
+// A second or so of recording, which the page waits for.
+const MOST_REPLAYS = 1_000_000;
 // What one replay call may take for values of statics, in bytes.
 const LARGEST_VALUES = 2 ** 30;
 
@@ -73,9 +75,15 @@ export class Sequence implements Disposable {
    * Queues replays, `times` in a row, and gives the event of the last run. Throws `not-run`, and runs nothing, where a
    * routine depends on one that neither ran nor comes before it here.
    */
-  run({ times = 1, statics }: ReplayOptions = {}): DeviceEvent {
+  run(options: ReplayOptions = {}): DeviceEvent {
     this.#life.check();
+    checkOptions("a sequence's run", options, ["times", "statics"]);
+    const { times = 1, statics } = options;
     checkWholeNumber("a sequence's times", times, 0, 2 ** 32 - 1);
+    if (times > MOST_REPLAYS) {
+      const message = `${this.#life.name}: ${times} replays are more than the ${MOST_REPLAYS} of one call; replay in parts`;
+      throw new WgslabError("limit-exceeded", message);
+    }
     const values = statics && this.#values(times, statics);
     return DeviceEvent.make(this.#device, call(() => this.#raw.run(times, values)));
   }

@@ -4,6 +4,7 @@
 // one clear error, and every promise still open rejects with it.
 
 import init from "../pkg/wgslab.js";
+import { checkSignal } from "./checks.ts";
 import { WgslabError, fromSkin } from "./errors.ts";
 
 export * from "./handles.ts";
@@ -82,6 +83,7 @@ export function callAsync<T>(
   discard?: (late: T) => void,
 ): Promise<T> {
   return new Promise<T>((resolve, reject) => {
+    checkSignal(signal);
     signal?.throwIfAborted();
     const work = call(body);
     let isOpen = true;
