@@ -55,6 +55,11 @@ test("rows that are slower than they should be are listed", () => {
   assert.deepEqual(shortfallsOf(result({})), []);
   const slow = result({ raw: { ...time(0.7), ratio: 0.7 }, "jax-js 1": { ...time(0.5), ratio: 0.5 }, "TensorFlow.js 2": { ...time(2), ratio: 2 } });
   assert.deepEqual(shortfallsOf(slow), ["softmax: 0.70 of the hand-written kernels' speed, 0.50 of the speed of jax-js 1"]);
+  assert.match(tables("Chromium", result({})), /Every row reaches the goals/);
+  const training = result({ "jax-js 1": { ...time(2), ratio: 2 }, "TensorFlow.js 2": { ...time(30), ratio: 30 } });
+  training.programs.rows[0].name = "digits training step";
+  assert.deepEqual(shortfallsOf(training), ["digits training step: 2.00 times the speed of jax-js 1, not 3"]);
+  assert.match(tables("Chromium", training), /Short of the goals:\n  digits training step/);
 });
 
 // The page's own modules, as Node can read them.
