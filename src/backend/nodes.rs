@@ -152,7 +152,7 @@ impl CodeNodes {
                     let position = distinct.len() as u64;
                     position_of.insert(tensor.node.id(), position);
                     distinct.push(CodeNode {
-                        tensor: tensor.clone(),
+                        tensor: KernelTensor { name: kernel.word_of(tensor).to_owned(), ..tensor.clone() },
                         written_as: None,
                         is_read: false,
                         is_created: created.contains(&tensor.node),

@@ -20,6 +20,7 @@ use crate::notation::check::{Given, check_parsed};
 use crate::notation::parse;
 use crate::notation::program::{Program, StaticBound, times};
 use crate::notation::spec::{ProgramSource, ProgramSpec};
+use crate::notation::words::{is_name, is_reserved};
 use crate::schedule::{Target, busy, rows};
 use crate::wgsl::spec::KernelSpec;
 
@@ -129,6 +130,15 @@ fn checked(spec: &ProgramSpec) -> Result<Program> {
     }
     let mut given = Vec::new();
     for (name, node) in &spec.given {
+        // Before the text is read, where such a name would be a mistake of its own.
+        if !is_name(name) {
+            let why = if is_reserved(name) { "it is reserved" } else { "names are ASCII letters, digits and `_`" };
+            let message = format_args!(
+                "node {node} is given as \"{name}\", which is no name in a program: {why}; give it under another name, as \
+                 `nodes: {{ w: node }}` or `node_as(\"w\", &node)`"
+            );
+            return Err(Error::say(ErrorKind::KernelInterface, message));
+        }
         given.push(Given {
             name: name.clone(),
             dtype: node.dtype(),

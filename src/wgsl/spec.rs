@@ -213,6 +213,15 @@ impl KernelSpec {
         false
     }
 
+    /// What messages and reports call a tensor: a program's author knows the node's label, and none of the kernel's names.
+    pub(crate) fn word_of<'a>(&self, tensor: &'a KernelTensor) -> &'a str {
+        #[cfg(feature = "notation")]
+        if self.nest.is_some() {
+            return tensor.node.label();
+        }
+        &tensor.name
+    }
+
     /// 32-bit words of the parameter block: one offset per tensor, then the statics.
     pub fn param_words(&self) -> usize {
         self.tensors.len() + self.statics.len()

@@ -139,7 +139,7 @@ fails("a copy between types", "dtype-mismatch", ['"f"', '"i"'], () => {
   }
 });
 
-fails("a disposed context", "disposed", ["context"], () => {
+fails("a disposed context", "disposed", ["context", "make another"], () => {
   const context = device.context();
   context.dispose();
   context.locs();

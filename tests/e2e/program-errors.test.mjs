@@ -102,6 +102,10 @@ refused("an item with two texts", "unsupported", ["item 0", "both"], () =>
 refused("an item without a text", "unsupported", ["item 0", "neither"], () => device.compileBatch([{ name: "p" }]));
 refused("a kernel without a declaration", "unsupported", ['"p"', "tensors, grid", "undefined"], () =>
   device.compileBatch([{ name: "p", wgsl: "" }]));
+refused("a label that is reserved", "kernel-interface", ['"pi"', "reserved", "nodes: { w: node }"], () =>
+  device.compile("p", "y[i] = pi[i]", { nodes: [device.node("pi", { dtype: "f32", shape: [8] })] }));
+refused("a label that is no name", "kernel-interface", ['"layer 1"', "letters", "nodes: { w: node }"], () =>
+  device.compile("p", "y[i] = 1", { nodes: [device.node("layer 1", { dtype: "f32", shape: [8] })] }));
 refused("a node of rank 9", "shape-mismatch", ["rank 9", "0 to 8"], () => {
   const deep = device.node("deep", { dtype: "f32", shape: Array(9).fill(1) });
   return device.compile("p", "y = 1", { nodes: [deep] });

@@ -101,6 +101,24 @@ test("what was measured is remembered by the device, and by the page after a rel
   assert.match(second.full, / was tuned: /);
 });
 
+test("what was measured can be forgotten", async () => {
+  const facts = await harness.page.evaluate(async () => {
+    const device = await open();
+    await product(device, { tune: "quick" });
+    const before = [(await kept(1)).length, runs(device)];
+    await wgslab.forgetTuned();
+    const left = (await inStore((store) => store.getAll())).length;
+    const explained = (await product(device, { tune: "quick" })).explain();
+    const facts = { before, left, explained, measured: runs(device) - before[1] };
+    device.destroy();
+    return facts;
+  });
+  assert.ok(facts.before[0] > 0);
+  assert.equal(facts.left, 0);
+  assert.match(facts.explained, / was tuned: /);
+  assert.ok(facts.measured > 0, "it is measured again");
+});
+
 test("garbage in the store is measured anew", async () => {
   await harness.page.evaluate(() => inStore((store) => store.clear()));
   await harness.page.evaluate(() => inStore((store) => store.put("1 2 3 no line", "1")));

@@ -56,6 +56,28 @@ fn declared_nodes_and_outputs_that_no_kernel_touches_are_in_the_context() {
     assert!(on_both("y[i] = 1 where i in 0:0", "y").is_empty());
 }
 
+async fn refusals<D: Driver>(device: &Device<D>) -> [String; 3] {
+    let pi = floats("pi", &[2]);
+    let text = "y[i] = pi[i]";
+    let reserved = device.compile(ProgramSpec::new("p", text).node(&pi)).await.unwrap_err().to_string();
+    let named = device.compile(ProgramSpec::new("p", text).node_as("layer 1", &pi)).await.unwrap_err().to_string();
+    let code = device.compile(ProgramSpec::new("p", "y[i] = w[i]").node_as("w", &pi)).await.unwrap();
+    [reserved, named, Context::root(device).link(&code).await.unwrap_err().to_string()]
+}
+
+#[test]
+fn errors_call_nodes_what_their_author_calls_them() {
+    let on_host = host::open(host::OpenOptions::default()).unwrap();
+    for [reserved, named, absent] in [pollster::block_on(refusals(&on_host)), pollster::block_on(refusals(&open()))] {
+        assert!(
+            reserved.contains("\"pi\" is given as \"pi\", which is no name in a program: it is reserved; "),
+            "{reserved}"
+        );
+        assert!(named.contains("as \"layer 1\", which is no name in a program: names are ASCII letters"), "{named}");
+        assert!(absent.contains("but tensor \"pi\" is declared read; "), "{absent}");
+    }
+}
+
 async fn with_infinities<D: Driver>(device: &Device<D>) -> wgslab::Result<Vec<Vec<f32>>> {
     let x = floats("x", &[2]);
     let loaded = Context::root(device).init_from_host(&x, &[f32::INFINITY, f32::NAN])?;

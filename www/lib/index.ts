@@ -14,6 +14,7 @@ export { Sequence, type ReplayOptions, type SequenceStep } from "./sequence.ts";
 export { DeviceEvent } from "./event.ts";
 export { ERROR_CODES, KernelError, NotationError, WgslabError, type Diagnostic, type ErrorCode } from "./errors.ts";
 export type { ArrayOf, ArrayTypes, DataOf, DType, Float16Data, TensorArray } from "./arrays.ts";
+export { forgetTuned } from "./tuned.ts";
 export type { WasmSource } from "./init.ts";
 export type {
   AdapterInfo,

@@ -65,7 +65,9 @@ export class Lifetime {
 
   /** Throws `disposed`, naming the object, once this has ended. */
   check(): void {
-    if (this.#hasEnded) throw new WgslabError("disposed", `${this.name} was disposed; it cannot be used any more`);
+    if (this.#hasEnded) {
+      throw new WgslabError("disposed", `${this.name} was disposed; make another, or dispose it after its last use`);
+    }
     this.#parent?.check();
   }
 }

@@ -50,6 +50,16 @@ export function notesOf(code: RawCode): string {
   return notes.get(code) ?? "";
 }
 
+/**
+ * Forgets which schedules were measured, here and in IndexedDB: programs that are tuned are measured again. For measurements
+ * that were taken while something else kept the machine busy.
+ */
+export async function forgetTuned(): Promise<void> {
+  await turn;
+  known.clear();
+  await inStore("readwrite", (store) => done(store.clear()));
+}
+
 /** Whether one of the programs is to be tuned. */
 export function tunes(declared: readonly Declared[]): boolean {
   return declared.some(({ tune }) => tune !== undefined);

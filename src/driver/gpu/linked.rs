@@ -78,7 +78,7 @@ impl GpuLinked {
         for (binding, heap) in heaps.iter().enumerate() {
             let mode = if pattern.read_only[binding] { "read" } else { "read_write" };
             let of_binding = spec.tensors.iter().zip(pattern.bindings()).filter(|(_, at)| *at == binding);
-            let names = joined(of_binding.map(|(tensor, _)| &tensor.name), ", ");
+            let names = joined(of_binding.map(|(tensor, _)| spec.word_of(tensor)), ", ");
             text.push_str(&format!("; binding {binding} ({mode}): heap {heap} with {names}"));
         }
         text
