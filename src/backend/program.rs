@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::loops::ir::{Buffer, BufferIndex, BufferKind, Loops, any_load, each_computed};
 use crate::loops::lower::lower;
 use crate::loops::optimise::versions::redefines;
-use crate::loops::optimise::{has_points, join_rows, optimise, split};
+use crate::loops::optimise::{SMALL_WORK, has_points, join_rows, optimise, split};
 use crate::loops::virtuals::Computation;
 use crate::node::{MemoryMode, TensorNode};
 use crate::notation::check::{Given, check_parsed};
@@ -60,7 +60,8 @@ fn parts_of(
     let virtuals = virtuals(&mut loops, &mut nodes, &merged, known)?;
     check_apart(&program, &nodes, &merged)?;
     if !spec.is_plain {
-        optimise(&mut loops);
+        // Those who force schedules want to see all there is, however small.
+        optimise(&mut loops, if target.forced.is_some() { 0 } else { SMALL_WORK });
         split(&mut loops, busy(target.is_cpu, splitting), target.is_cpu);
         if target.has_rows {
             join_rows(&mut loops, rows(&target));

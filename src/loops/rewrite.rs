@@ -167,6 +167,18 @@ pub fn any_part(expr: &Expr, matches: &mut dyn FnMut(&Expr) -> bool) -> bool {
     found
 }
 
+/// Whether an expression depends on an index.
+pub fn uses_index(expr: &Expr, index: IndexId) -> bool {
+    any_part(expr, &mut |part| match &part.kind {
+        ExprKind::Index(own) => *own == index,
+        ExprKind::Load(load) => load.positions.iter().any(|position| match position {
+            Position::Affine(affine) => affine.terms.iter().any(|(term, _)| *term == Term::Index(index)),
+            Position::Computed(_) => false,
+        }),
+        _ => false,
+    })
+}
+
 /// The expressions right inside an expression.
 pub fn each_child<'e>(expr: &'e Expr, visit: &mut dyn FnMut(&'e Expr)) {
     match &expr.kind {

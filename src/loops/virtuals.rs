@@ -4,7 +4,7 @@
 //! it there.
 
 use crate::loops::ir::{Buffer, BufferIndex, BufferKind, Loops, Nest};
-use crate::loops::optimise::{inline, versions};
+use crate::loops::optimise::{SMALL_WORK, inline, versions};
 use crate::loops::rewrite::{rename_reads, rename_writes};
 use crate::node::{MemoryMode, TensorNode};
 use crate::notation::program::{Expr, ExprKind, Position, Term};
@@ -32,7 +32,7 @@ impl Computation {
         // It is to stay, with all else put into it.
         loops.buffers[target].kind = BufferKind::Node(usize::MAX);
         versions::split(&mut loops);
-        inline::inline(&mut loops, true);
+        inline::inline(&mut loops, true, SMALL_WORK);
         let mut writers = loops.nests.iter().enumerate().filter(|(_, nest)| nest.writes(target));
         let (Some((at, nest)), None) = (writers.next(), writers.next()) else {
             return Err("it is set in parts".to_owned());

@@ -3,7 +3,7 @@
 //! The rule, in units of `cost`: computing an element anew is taken for cheap up to [`CHEAP`], however often it is done, and up
 //! to [`BROADCAST`] in a nest without a reduction, which waits for memory; up to [`MODERATE`] where a reader needs no more
 //! elements than there are, so that it is done once for each reader; and at any price where there is one such reader. What is
-//! computed less than [`SMALL_WORK`] altogether is less than a kernel costs. What ends a reduction costs nothing where it ends,
+//! computed less than [`SMALL_WORK`](super::SMALL_WORK) altogether is less than a kernel costs. What ends a reduction costs nothing where it ends,
 //! and is not computed again in another reduction.
 
 use crate::dtype::DType;
@@ -19,14 +19,13 @@ pub const CHEAP: u64 = 12;
 const BROADCAST: u64 = 24;
 /// A few loads and functions.
 const MODERATE: u64 = 48;
-/// What a small device does in the time that a kernel costs.
-const SMALL_WORK: u64 = 1 << 16;
 
-/// Computes temporaries where they are read, the first ones first; at any price, if `always`.
-pub fn inline(loops: &mut Loops, always: bool) {
+/// Computes temporaries where they are read, the first ones first; at any price, if `always`. `small_work` is not worth
+/// a kernel.
+pub fn inline(loops: &mut Loops, always: bool, small_work: u64) {
     let mut at = 0;
     while at < loops.nests.len() {
-        let (target, note) = match try_inline(loops, at, always) {
+        let (target, note) = match try_inline(loops, at, always, small_work) {
             Ok(target) => {
                 loops.nests.remove(at);
                 (target, "computed where it is read")
@@ -114,7 +113,7 @@ pub fn rounded(value: Expr, dtype: DType) -> Expr {
 }
 
 /// Puts the value of the nest at `at` in place of what reads it. Gives its target if nothing reads it any more.
-fn try_inline(loops: &mut Loops, at: usize, always: bool) -> Result<Option<BufferIndex>, Kept> {
+fn try_inline(loops: &mut Loops, at: usize, always: bool, small_work: u64) -> Result<Option<BufferIndex>, Kept> {
     let maker = Maker::of(loops, at)?;
     let target = maker.store.target;
     let readers = loops.nests[at + 1..].iter().filter(|nest| nest.reads(target)).count();
@@ -132,7 +131,7 @@ fn try_inline(loops: &mut Loops, at: usize, always: bool) -> Result<Option<Buffe
             let is_cheap = price <= CHEAP
                 || !folds && price <= BROADCAST
                 || is_once && (price <= MODERATE || readers == 1)
-                || program::times(times, price) <= SMALL_WORK;
+                || program::times(times, price) <= small_work;
             let is_worth = always || is_cheap && !(folds && ends_reduction);
             if !is_worth && is_cheap {
                 why = "it is the end of a reduction";

@@ -1,17 +1,19 @@
 //! Loops → loops with fewer nests, which mean the same.
 //!
 //! 1. Each full redefinition of a buffer gets a buffer of its own (`versions`), so that a value is known by its buffer.
-//! 2. Temporaries that are set element by element are computed where they are read (`inline`), where that is as cheap.
-//! 3. Nests over the same points become the stages of one (`merge`): what feeds a reduction at its points, what follows it,
+//! 2. Reductions inside expressions that are the same for many points get nests of their own (`lift`).
+//! 3. Temporaries that are set element by element are computed where they are read (`inline`), where that is as cheap.
+//! 4. Nests over the same points become the stages of one (`merge`): what feeds a reduction at its points, what follows it,
 //!    and elementwise nests side by side.
-//! 4. Reductions inside expressions become stages; long ones are split for a device (`split`), if asked for.
-//! 5. Elementwise nests go into those that accumulated their rows (`rows`), if asked for.
-//! 6. What nobody reads is dropped, and buffers that did not need one of their own go back.
+//! 5. Reductions inside expressions become stages; long ones are split for a device (`split`), if asked for.
+//! 6. Elementwise nests go into those that accumulated their rows (`rows`), if asked for.
+//! 7. What nobody reads is dropped, and buffers that did not need one of their own go back.
 //!
 //! A value that moves behind a nest that writes what it reads would be another value: nothing moves that far.
 
 mod cost;
 pub(crate) mod inline;
+mod lift;
 mod merge;
 mod rows;
 mod split;
@@ -28,14 +30,17 @@ pub use split::split;
 
 /// Parts of the expressions of a nest, at most: they are compiled each time a program is.
 const MOST_PARTS: u64 = 1500;
+/// What a small device does in the time that a kernel costs, in units of `cost`.
+pub const SMALL_WORK: u64 = 1 << 16;
 /// Operators above each other, at most.
 const MOST_DEPTH: u32 = 200;
 
-/// The same program in fewer nests.
-pub fn optimise(loops: &mut Loops) {
+/// The same program in fewer nests, of which none is made to save less work than that.
+pub fn optimise(loops: &mut Loops, small_work: u64) {
     keep(loops, has_points);
     let made = versions::split(loops);
-    inline::inline(loops, false);
+    lift::lift(loops, small_work);
+    inline::inline(loops, false, small_work);
     merge::merge(loops, None);
     loops.nests.iter_mut().for_each(split::hoist);
     drop_unread(loops);

@@ -6,9 +6,11 @@
 
 use crate::loops::ir::{Buffer, BufferKind, Fold, Loops, Nest, Stage, Store};
 use crate::loops::lower::neutral;
-use crate::loops::rewrite::{IndexMap, any_part, each_child_mut, map_expr};
+use crate::loops::rewrite::{IndexMap, any_part, each_child_mut, map_expr, uses_index};
 use crate::notation::ast::{Accumulate, BinaryOp, ReduceOp};
-use crate::notation::program::{Affine, Expr, ExprKind, Load, LoopIndex, Position, Term, Ty, Value, points, times};
+use crate::notation::program::{
+    Affine, Expr, ExprKind, IndexId, Load, LoopIndex, Position, Term, Ty, Value, points, times,
+};
 
 /// What is accumulated altogether for a split to be worth a kernel.
 const LEAST_WORK: u64 = 1 << 20;
@@ -19,13 +21,24 @@ const MOST_ITERATIONS: u64 = 1 << 15;
 /// Points of which each has a workgroup, at most, that leave most of a device idle.
 const FEW_POINTS: u64 = 16;
 
-/// Makes stages of the reductions in the values of a nest.
+/// Makes stages of the reductions in the values of a nest, but of those that depend on what others run over.
 pub fn hoist(nest: &mut Nest) {
     let mut at = 0;
     while at < nest.stages.len() {
-        let mut made = Vec::new();
-        if nest.stages[at].fold.is_none() {
-            take(&mut nest.stages[at].value, &nest.indices, at, &mut made);
+        let mut around = nest.stages[at].fold.as_ref().map_or(Vec::new(), |fold| fold.over.clone());
+        let mut value = std::mem::replace(&mut nest.stages[at].value, Expr::constant(Value::Bool(false)));
+        let mut before = nest.stages[..at].to_vec();
+        take(&mut value, &nest.indices, &mut around, &mut before);
+        let mut made = before.split_off(at);
+        let stage = &mut nest.stages[at];
+        stage.value = value;
+        // A value that is a reduction is one itself.
+        let is_last = !made.is_empty() && stage.value.kind == ExprKind::Stage(at + made.len() - 1);
+        if is_last
+            && stage.fold.is_none()
+            && let Some(own) = made.pop()
+        {
+            (stage.value, stage.fold) = (own.value, own.fold);
         }
         let count = made.len();
         shift(&mut nest.stages[at + 1..], at, count);
@@ -36,20 +49,29 @@ pub fn hoist(nest: &mut Nest) {
     }
 }
 
-/// The outermost reductions of an expression, as stages from that number on.
-fn take(expr: &mut Expr, indices: &[LoopIndex], first: usize, made: &mut Vec<Stage>) {
+/// The reductions of an expression, as stages behind those before it. `around` are the indices that it is within.
+fn take(expr: &mut Expr, indices: &[LoopIndex], around: &mut Vec<IndexId>, before: &mut Vec<Stage>) {
+    let count = around.len();
+    if let ExprKind::Reduce { indices: over, .. } = &expr.kind {
+        around.extend(over);
+    }
+    each_child_mut(expr, &mut |child| take(child, indices, around, before));
+    around.truncate(count);
     let ty = expr.ty;
-    let ExprKind::Reduce { op, indices: over, body } = &mut expr.kind else {
-        return each_child_mut(expr, &mut |child| take(child, indices, first, made));
-    };
+    let is_inner = around.iter().any(|index| uses_index(expr, *index));
+    let ExprKind::Reduce { op, indices: over, body } = &mut expr.kind else { return };
+    if is_inner {
+        return;
+    }
     let mut stage = |value: Expr, op| {
-        let (ty, over) = (value.ty, over.clone());
-        made.push(Stage {
-            value,
-            fold: Some(Fold { op: Some(op), start: neutral_start(ty, op), over, is_each: false }),
-            store: None,
-        });
-        Expr::new(ExprKind::Stage(first + made.len() - 1), ty)
+        let ty = value.ty;
+        let fold = Some(Fold { op: Some(op), start: neutral_start(ty, op), over: over.clone(), is_each: false });
+        let known = before.iter().position(|stage| stage.value == value && stage.fold == fold);
+        let at = known.unwrap_or(before.len());
+        if known.is_none() {
+            before.push(Stage { value, fold, store: None });
+        }
+        Expr::new(ExprKind::Stage(at), ty)
     };
     let number = |number| Expr::constant(Value::I32(number));
     let op = match op {

@@ -1,4 +1,4 @@
-use super::{join_rows, optimise};
+use super::{SMALL_WORK, join_rows, optimise};
 use crate::dtype::DType;
 use crate::loops::ir::Loops;
 use crate::loops::lower::lower;
@@ -19,7 +19,7 @@ fn optimised(text: &str, given: &[(&str, DType, &[u32])], outputs: &[&str]) -> L
     let outputs: Vec<String> = outputs.iter().map(|name| (*name).to_owned()).collect();
     let program = check(text, &parse(text).unwrap(), &given, &outputs).unwrap_or_else(|error| panic!("{error}"));
     let mut loops = lower(&program);
-    optimise(&mut loops);
+    optimise(&mut loops, SMALL_WORK);
     loops
 }
 
@@ -212,4 +212,20 @@ fn what_ends_a_reduction_is_done_there_and_not_in_the_next_one() {
     let nests = floats(text, &given, &["y"]);
     assert_eq!(nests.matches(" for ").count(), 2, "{nests}");
     assert!(nests.contains("  d[n, j] = %1\n") && nests.contains("x[n, i] * d[n, j]"), "{nests}");
+}
+
+#[test]
+fn what_is_the_same_for_a_row_is_computed_once_for_it() {
+    let given: [(&str, DType, &[u32]); 1] = [("x", DType::F32, &[90, 130])];
+    let softmax = "y[i, j] = exp(x[i, j] - max[k](x[i, k])) / sum[k](exp(x[i, k] - max[l](x[i, l])))";
+    let want = "y:1 for i in 0:90
+  %0 = -inf
+  %0 max= x[i, j] over j in 0:130
+  %1 = 0.0
+  %1 += exp((x[i, j] - %0)) over j in 0:130
+  %2 = (y[i, j] / %1) over j in 0:130
+  y[i, j] = %1 each
+  y[i, j] = %2 each
+";
+    assert_eq!(joined(softmax, &given, &["y"], (1, 1)), want);
 }
