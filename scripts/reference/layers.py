@@ -159,6 +159,29 @@ def embedding():
          {"g": ("f32", g, *CLOSE)}, repeat=2)
 
 
+def in_one_statement():
+    """Reductions inside a statement that are the same for many of its points."""
+    v = Values(11)
+    x, w, u = v.normal(24, 40) * 2, v.normal(24, 30), v.normal(40)
+    X, W, U = wide(x, w, u)
+    centred = X - X.mean(1, keepdims=True)
+    normal = centred / np.sqrt((centred ** 2).mean(1, keepdims=True) + 1e-5)
+    case("in_one_statement", """
+        y[i, j] = exp(x[i, j] - max[k](x[i, k])) / sum[k](exp(x[i, k] - max[l](x[i, l])))
+        z[i, j] = (x[i, j] - sum[k](x[i, k]) / 40) / sqrt(sum[k]((x[i, k] - sum[l](x[i, l]) / 40) ** 2) / 40 + 1e-5)
+        c[i] = sum[j](w[i, j] * sum[k](x[23 - j, k] * u[k])) where j in 0:24
+        d: f32[24, 40]
+        d[i, j] = x[i, j] - sum[k](x[i - 3, k] * u[k]) where i in 3:24
+        best[i, j] = argmax[k](x[i, k]) == j where j in 0:40
+        odd[i, j] = sum[k](i32(x[i, k] > 0) * (i + k)) % 2 == 0 ? x[i, j] : -x[i, j]
+        """, {"x": ("f32", x), "w": ("f32", w), "u": ("f32", u)},
+         {"y": ("f32", softmax(X), *CLOSE), "z": ("f32", normal, 1e-4, 1e-4),
+          "c": ("f32", W[:, :24] @ (X @ U)[::-1], 1e-3, 1e-3),
+          "d": ("f32", np.concatenate([np.zeros((3, 40)), X[3:] - (X @ U)[:21, None]]), 1e-4, 1e-4),
+          "best": ("bool", np.arange(40) == X.argmax(1)[:, None]),
+          "odd": ("f32", np.where((((X > 0) * np.add.outer(np.arange(24), np.arange(40))).sum(1) % 2 == 0)[:, None], x, -x))})
+
+
 def optimisers():
     v = Values(8)
     w, g = v.normal(19), v.normal(19)
@@ -189,4 +212,5 @@ def write():
     mlp()
     attention()
     embedding()
+    in_one_statement()
     optimisers()

@@ -44,6 +44,16 @@ fn softmax_in_four_statements_is_two_kernels() {
 }
 
 #[test]
+fn softmax_and_layer_norm_in_one_statement_go_over_a_row_once_for_all_its_points() {
+    let softmax = "y[i, j] = exp(x[i, j] - max[k](x[i, k])) / sum[k](exp(x[i, k] - max[l](x[i, l])))";
+    let mean = "sum[k](x[i, k]) / 900";
+    let norm = format!("y[i, j] = (x[i, j] - {mean}) / sqrt(sum[l]((x[i, l] - {mean}) ** 2) / 900 + 1e-5)");
+    for text in [softmax, &norm] {
+        assert_eq!(kernels(text, &[("x", &[4096, 900])], &["y"]), 2, "{text}");
+    }
+}
+
+#[test]
 fn a_layer_is_one_kernel() {
     let text = "y[n, o] +=! x[n, i] * w[o, i]\ny[n, o] = max(y[n, o] + b[o], 0)";
     let given: [(&str, &[u32]); 3] = [("x", &[128, 64]), ("w", &[32, 64]), ("b", &[32])];
