@@ -3,16 +3,19 @@
 
 mod cost;
 pub mod explain;
+mod online;
 
 use std::fmt;
 
 use crate::loops::ir::{Nest, Stage};
+use crate::loops::optimise::Rows;
 use crate::loops::rewrite::each_child;
 use crate::notation::ast::Function;
 pub use crate::notation::program::points as iterations;
 use crate::notation::program::{Expr, ExprKind, LoopIndex};
 use crate::notation::spec::{Binding, Forced};
 use crate::schedule::cost::Parts;
+pub use crate::schedule::online::online;
 
 /// Changes whenever a schedule comes to mean other text: what was measured before is measured again then.
 pub const VERSION: u32 = 2;
@@ -30,6 +33,8 @@ pub struct Schedule {
     pub by_fours: bool,
     /// How the kernel reaches its tensors.
     pub binding: Binding,
+    /// Whether a maximum and the sum of the exponentials below it take one turn over the row, not two.
+    pub is_online: bool,
 }
 
 /// Who computes the points of a nest.
@@ -105,12 +110,14 @@ pub const fn busy(is_cpu: bool, splitting: usize) -> u64 {
 }
 
 /// Rows that keep a device busy, and their length from which on that is as good as a kernel of their elements: by neighbouring
-/// invocations, or one after the other on a CPU. Where schedules are forced that is not looked at.
-pub const fn rows(target: &Target) -> (u64, u64) {
+/// invocations, or one after the other on a CPU. To a CPU exponentials are dear, to other devices accesses. Where schedules are
+/// forced, all of that is tried, whatever it is worth.
+pub const fn rows(target: &Target) -> Rows {
+    let keeps = target.is_cpu && !matches!(target.forced, Some(Forced::PerWorkgroup));
     match (target.forced, target.is_cpu) {
-        (Some(_), _) => (1, 1),
-        (None, true) => (64, 1),
-        (None, false) => (256, LONG_REDUCTION),
+        (Some(_), _) => Rows { least: 1, length: 1, keeps },
+        (None, true) => Rows { least: 64, length: 1, keeps },
+        (None, false) => Rows { least: 256, length: LONG_REDUCTION, keeps },
     }
 }
 
@@ -120,7 +127,7 @@ pub fn candidates(nest: &Nest, target: &Target) -> Vec<Candidate> {
     let by_fours = target.is_cpu && target.is_aligned;
     let binding = target.binding.unwrap_or(Binding::Pooled);
     let turns = if target.is_cpu && has_branches(nest) { 1 } else { UNROLLED };
-    let schedule = |spread| Schedule { spread, lanes: LANES, turns, by_fours, binding };
+    let schedule = |spread| Schedule { spread, lanes: LANES, turns, by_fours, binding, is_online: false };
     let parts = Parts::new(nest, by_fours);
     let mut all = Vec::new();
     for spread in spreads(nest, target, &parts) {
@@ -128,11 +135,14 @@ pub fn candidates(nest: &Nest, target: &Target) -> Vec<Candidate> {
         insert(&mut all, Candidate { schedule: schedule(spread), cost });
     }
     all.truncate(MOST_SPREADS);
+    let online = online(nest);
     let others = Parts::new(nest, !by_fours && target.is_aligned);
     for at in 0..all.len().min(VARIED) {
         let Candidate { schedule, cost } = &all[at];
         let dearer = cost.saturating_add(cost / 8);
         let has_rows = (if by_fours { &parts } else { &others }).has_rows(&schedule.spread);
+        // One exponential more for each element, and a load of it less.
+        let online_cost = cost.saturating_add(if target.is_cpu { cost / 4 } else { cost / 16 });
         let other_rows = if by_fours { others.estimate(&schedule.spread, target.is_cpu) } else { dearer };
         let mut vary = |cost, change: &dyn Fn(&mut Schedule)| {
             let mut other = all[at].clone();
@@ -140,6 +150,9 @@ pub fn candidates(nest: &Nest, target: &Target) -> Vec<Candidate> {
             change(&mut other.schedule);
             all.push(other);
         };
+        if online.is_some() {
+            vary(online_cost, &|schedule| schedule.is_online = true);
+        }
         if has_rows {
             vary(other_rows, &|schedule| schedule.by_fours = !by_fours);
         }
@@ -203,9 +216,10 @@ impl fmt::Display for Schedule {
                 }
             }
         }
+        let online = if self.is_online { " online" } else { "" };
         let fours = if self.by_fours { " by fours" } else { "" };
         let binding = if self.binding == Binding::Direct { " direct" } else { "" };
-        write!(f, " of {} lanes{fours}{binding}", self.lanes)
+        write!(f, " of {} lanes{fours}{online}{binding}", self.lanes)
     }
 }
 

@@ -3,6 +3,7 @@
 
 pub(crate) mod block;
 mod expr;
+mod online;
 pub(crate) mod ops;
 pub(crate) mod position;
 pub(crate) mod reduce;
@@ -34,6 +35,8 @@ pub(crate) struct Lowering<'a> {
     pub turns: u32,
     /// What counts by fours, if floats in a row are to be loaded and stored four at a time.
     pub fours: Option<Vec<Reg>>,
+    /// The stage that is the maximum below which the next one sums exponentials, if one turn is to do for both.
+    pub online: Option<usize>,
     /// The values of the stages so far, for each of the points.
     pub stages: Vec<Reg>,
 }
@@ -57,6 +60,7 @@ impl<'a> Lowering<'a> {
             at: 0,
             turns: 1,
             fours: None,
+            online: None,
             stages: Vec::new(),
         }
     }
@@ -130,7 +134,7 @@ impl<'a> Lowering<'a> {
     pub fn point(&mut self) {
         let nest = self.nest;
         let mut places = Vec::new();
-        for stage in &nest.stages {
+        for (number, stage) in nest.stages.iter().enumerate() {
             let mut values = Vec::new();
             for at in 0..self.points.len() {
                 self.go_to(at);
@@ -139,7 +143,14 @@ impl<'a> Lowering<'a> {
                 }
                 values.push(self.expr(stage.fold.as_ref().map_or(&stage.value, |fold| &fold.start)));
             }
-            if let Some(Fold { op, over, .. }) = &stage.fold {
+            if let Some(greatest) = number.checked_sub(1).filter(|before| self.online == Some(*before)) {
+                let first = self.stages.len() - values.len();
+                let mut maxima = self.stages.split_off(first);
+                self.accumulate_below(&mut maxima, &mut values, &nest.stages[greatest]);
+                self.stages.extend(maxima);
+            } else if let Some(Fold { op, over, .. }) = &stage.fold
+                && self.online != Some(number)
+            {
                 let sums = if op.is_some() { &mut values[..] } else { &mut [] };
                 let each = stage.store_of(true);
                 self.accumulate(*op, sums, over, &stage.value, each, false);

@@ -148,6 +148,62 @@ fn every_candidate_computes_the_same() {
     assert!(direct >= KINDS.len(), "{direct} kernels were bound directly");
 }
 
+async fn floats<D: Driver>(device: &Device<D>, spec: ProgramSpec, x: (&TensorNode, &[f32])) -> Vec<(String, Vec<f32>)> {
+    let root = Context::root(device).init_from_host(x.0, x.1).unwrap();
+    let code = device.compile(spec).await.unwrap();
+    let counts: Vec<usize> = code.candidates().map(|(_, candidates)| candidates.len()).collect();
+    let mut all = Vec::new();
+    for round in 0..*counts.iter().max().unwrap() {
+        let chosen: Vec<usize> = counts.iter().map(|count| round % count).collect();
+        let code = device.reschedule(&code, &chosen).await.unwrap();
+        let routine = root.link(&code).await.unwrap();
+        routine.run().unwrap();
+        all.push((code.explain(), routine.context().to_host(code.node("y").unwrap()).await.unwrap()));
+    }
+    all
+}
+
+#[test]
+fn a_softmax_in_one_turn_for_maximum_and_sum_is_the_same_for_infinities_and_nan() {
+    let [inf, nan] = [f32::INFINITY, f32::NAN];
+    let specials =
+        [&[-inf, 1.0, -inf][..], &[-inf, -inf], &[inf, 3.0], &[nan, 2.0], &[-inf, nan], &[-3e38, 3e38], &[88.0]];
+    for (width, forced) in [(1u32, None), (7, None), (130, None), (1024, None), (130, Some(Forced::PerWorkgroup))] {
+        let rows = 2 * specials.len() as u32;
+        let x = TensorNode::new("x", DType::F32, [rows, width]);
+        let value = |at: u32| {
+            let (row, place) = ((at / width) as usize, (at % width) as usize);
+            // Greater ones come late, and early.
+            let usual = |place: usize| (place * 37 % 101) as f32 * 0.25 + if row % 3 == 0 { place as f32 } else { 0.0 };
+            let special = specials[row % specials.len()];
+            let from = if row < specials.len() { 0 } else { (width as usize).saturating_sub(special.len()) };
+            let is_special = place >= from && place - from < special.len();
+            // Some rows have nothing else.
+            match special {
+                [first, second] if first == second => *first,
+                _ if is_special => special[place - from],
+                _ => usual(place),
+            }
+        };
+        let values: Vec<f32> = (0..rows * width).map(value).collect();
+        let text = "m[i] max=! x[i, j]\ns[i] +=! exp(x[i, j] - m[i])\ny[i, j] = exp(x[i, j] - m[i]) / s[i] + m[i] * 0";
+        let mut spec = ProgramSpec::new("p", text).node(&x);
+        spec.schedule = forced;
+        let on_host = host::open(host::OpenOptions::default()).unwrap();
+        let (_, want) = pollster::block_on(floats(&on_host, spec.clone(), (&x, &values))).remove(0);
+        let mut online = 0;
+        for (explained, got) in pollster::block_on(floats(&open(), spec, (&x, &values))) {
+            online += usize::from(explained.contains(" online"));
+            for (at, (got, want)) in got.iter().zip(&want).enumerate() {
+                let is_close =
+                    if want.is_nan() { got.is_nan() } else { (got - want).abs() <= 1e-5 * want.abs() + 1e-9 };
+                assert!(is_close, "width {width}, element {at}: got {got}, want {want}: {explained}");
+            }
+        }
+        assert!(online > 0, "width {width}: none was done in one turn");
+    }
+}
+
 #[test]
 fn bindings_are_direct_where_that_is_legal_and_else_say_why_not() {
     let device = open();

@@ -15,7 +15,7 @@ use crate::notation::program::{Affine, Expr, ExprKind, Load, LoopIndex, Position
 const MOST_STAGES: usize = 16;
 
 /// Merges as many nests as may be: over the same points, or elementwise ones into those that accumulated their rows.
-pub fn merge(loops: &mut Loops, rows: Rows) {
+pub fn merge(loops: &mut Loops, rows: Option<Rows>) {
     let mut later = 1;
     while later < loops.nests.len() {
         let merged = (0..later).rev().find_map(|earlier| Some((earlier, merged(loops, earlier, later, rows)?)));
@@ -36,7 +36,7 @@ pub fn merge(loops: &mut Loops, rows: Rows) {
 }
 
 /// Two nests as one, and which of their places it takes.
-fn merged(loops: &Loops, earlier: usize, later: usize, rows: Rows) -> Option<(Nest, usize)> {
+fn merged(loops: &Loops, earlier: usize, later: usize, rows: Option<Rows>) -> Option<(Nest, usize)> {
     let (first, second) = (&loops.nests[earlier], &loops.nests[later]);
     if first.stages.len() + second.stages.len() > MOST_STAGES || first.is_atomic() || second.is_atomic() {
         return None;
@@ -76,7 +76,7 @@ fn merged(loops: &Loops, earlier: usize, later: usize, rows: Rows) -> Option<(Ne
         nest.name = format!("{}+{}", first.name, second.name);
     }
     match rows {
-        Some(least) => rows::spread(&mut nest, loops, &map, least)?,
+        Some(rows) => rows::spread(&mut nest, loops, &map, rows)?,
         None if is_fine(&nest) => {}
         None => return None,
     }

@@ -26,6 +26,7 @@ use crate::loops::ir::{BufferIndex, BufferKind, Loops, Nest, Store};
 use crate::notation::program::{Affine, Load, Position};
 
 pub use cost::operations;
+pub use rows::Rows;
 pub use split::split;
 
 /// Parts of the expressions of a nest, at most: they are compiled each time a program is.
@@ -47,9 +48,9 @@ pub fn optimise(loops: &mut Loops, small_work: u64) {
     versions::restore(loops, &made);
 }
 
-/// Does elementwise nests in those that accumulated their rows, at least so many of at least that length.
-pub fn join_rows(loops: &mut Loops, least: (u64, u64)) {
-    merge::merge(loops, Some(least));
+/// Does elementwise nests in those that accumulated their rows.
+pub fn join_rows(loops: &mut Loops, rows: Rows) {
+    merge::merge(loops, Some(rows));
 }
 
 /// Leaves the other nests out.

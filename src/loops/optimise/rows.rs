@@ -12,12 +12,20 @@ use crate::loops::optimise::merge::moved;
 use crate::loops::rewrite::{IndexMap, any_part, each_part};
 use crate::notation::program::{Affine, Expr, ExprKind, Load, Term, Ty, Value, points};
 
-/// How many rows there must be, and how long, where they are asked for.
-pub type Rows = Option<(u64, u64)>;
+/// Which rows are worth it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rows {
+    /// How many there are, at least.
+    pub least: u64,
+    /// How long they are, at least.
+    pub length: u64,
+    /// Whether what was summed is stored meanwhile: it costs an access of each element, and saves computing it again.
+    pub keeps: bool,
+}
 
 /// Makes the last stage of a nest, which has more points, one over rows, by the indices of those that accumulated such rows.
 /// `map` has the points of those before.
-pub fn spread(nest: &mut Nest, loops: &Loops, map: &IndexMap, (least, length): (u64, u64)) -> Option<()> {
+pub fn spread(nest: &mut Nest, loops: &Loops, map: &IndexMap, rows: Rows) -> Option<()> {
     let mut row = std::mem::take(&mut nest.free);
     row.retain(|index| {
         let is_row = map.all().all(|affine| affine.terms.iter().all(|(term, _)| *term != Term::Index(*index)));
@@ -26,7 +34,7 @@ pub fn spread(nest: &mut Nest, loops: &Loops, map: &IndexMap, (least, length): (
         }
         is_row
     });
-    if row.is_empty() || points(&nest.indices, &nest.free) < least || points(&nest.indices, &row) < length {
+    if row.is_empty() || points(&nest.indices, &nest.free) < rows.least || points(&nest.indices, &row) < rows.length {
         return None;
     }
     let Nest { indices, stages, .. } = nest;
@@ -54,7 +62,9 @@ pub fn spread(nest: &mut Nest, loops: &Loops, map: &IndexMap, (least, length): (
     if !is_same || !is_fine(nest) {
         return None;
     }
-    keep_values(nest, loops);
+    if rows.keeps {
+        keep_values(nest, loops);
+    }
     Some(())
 }
 

@@ -1,4 +1,4 @@
-use super::{SMALL_WORK, join_rows, optimise};
+use super::{Rows, SMALL_WORK, join_rows, optimise};
 use crate::dtype::DType;
 use crate::loops::ir::Loops;
 use crate::loops::lower::lower;
@@ -76,7 +76,7 @@ y:4 for i in 0:9, j in 0:13
 /// The nests of a program with at least so many rows of at least that length joined.
 fn joined(text: &str, given: &[(&str, DType, &[u32])], outputs: &[&str], least: (u64, u64)) -> String {
     let mut loops = optimised(text, given, outputs);
-    join_rows(&mut loops, least);
+    join_rows(&mut loops, Rows { least: least.0, length: least.1, keeps: true });
     nests(&loops)
 }
 

@@ -12,8 +12,8 @@ use std::fmt::Write;
 
 use crate::loops::ir::{BufferIndex, Fold, Loops, Nest, Stage};
 use crate::notation::ast::Accumulate;
-use crate::notation::program::{IndexId, StaticIndex};
-use crate::schedule::{Schedule, Spread, iterations};
+use crate::notation::program::{IndexId, StaticIndex, Value};
+use crate::schedule::{Schedule, Spread, iterations, online};
 use crate::steps::Lowering;
 use crate::steps::block::{Reg, ZERO};
 use crate::steps::ops::{Op, accumulation};
@@ -50,6 +50,7 @@ pub fn emit(loops: &Loops, nest: &Nest, schedule: &Schedule, most_workgroups: u3
         most_workgroups,
     };
     emitter.lowering.fours = schedule.by_fours.then(Vec::new);
+    emitter.lowering.online = online(nest).filter(|_| schedule.is_online);
     let (globals, grid) = match &schedule.spread {
         Spread::PerPoint => (String::new(), emitter.per_point(&[])),
         Spread::Tiled(tile) => (String::new(), emitter.per_point(tile)),
@@ -222,7 +223,11 @@ impl Emitter<'_> {
             if let Some(store) = stage.store_of(false) {
                 places.push(self.lowering.place_of(store));
             }
+            let online = self.lowering.online;
             let value = match &stage.fold {
+                // With the next one.
+                Some(fold) if online == Some(at) => self.lowering.expr(&fold.start),
+                Some(fold) if at > 0 && online == Some(at - 1) => self.below(fold, at),
                 Some(fold) => self.shared(fold, stage, at as u64),
                 None => self.lowering.expr(&stage.value),
             };
@@ -267,6 +272,38 @@ impl Emitter<'_> {
         let next = self.lowering.block.value(combine, 0, &[sum, value]);
         self.lowering.block.effect(Op::Assign, 0, &[sum, next]);
         self.close(TURNS, count, &[sum]);
+        self.together(combine, start, sum, stage)
+    }
+
+    /// A maximum and the sum of the exponentials below it, of which that stage is the second: each lane has both of its share.
+    fn below(&mut self, fold: &Fold, stage: usize) -> Reg {
+        let nest = self.lowering.nest;
+        let Stage { value, fold: Some(Fold { over, .. }), .. } = &nest.stages[stage - 1] else { return ZERO };
+        let before = self.lowering.stages.pop().unwrap_or(ZERO);
+        let (start, zero) = (self.lowering.expr(&fold.start), self.lowering.constant(Value::F32(0.0)));
+        let state = [before, zero].map(|start| self.lowering.block.apart(Op::Var, 0, &[start]));
+        let [greatest, sum] = state;
+        self.lowering.block.open();
+        for variable in state {
+            self.lowering.block.set_depth(variable, 1);
+        }
+        let turn = self.text("turn", 0);
+        self.decode(turn, over, &[]);
+        let value = self.lowering.expr(value);
+        let (next, below) = self.lowering.go_on((greatest, sum), &[value]);
+        self.lowering.block.effect(Op::Assign, 0, &[greatest, next]);
+        self.lowering.block.effect(Op::Assign, 0, &[sum, below]);
+        self.close(TURNS, iterations(&nest.indices, over), &state);
+        let all = self.together(Op::MaxF, before, greatest, stage as u64 - 1);
+        let scale = self.lowering.below(greatest, all);
+        let mine = self.lowering.two(Op::MulF, sum, scale);
+        let below = self.together(Op::AddF, zero, mine, stage as u64);
+        self.lowering.stages.push(all);
+        self.lowering.come_to(start, (all, below))
+    }
+
+    /// What the lanes have, in a tree; every lane gets the result.
+    fn together(&mut self, combine: Op, start: Reg, sum: Reg, stage: u64) -> Reg {
         let mine = self.text("lab_lanes#[lane]", stage);
         self.lowering.block.effect(Op::Assign, 0, &[mine, sum]);
         self.lowering.block.open();

@@ -5,8 +5,14 @@ use crate::notation::ast::{Accumulate, BinaryOp};
 use crate::notation::program::{Affine, Expr, ExprKind, Load, LoopIndex, Position, Term, Ty, Value};
 use crate::notation::spec::Binding;
 
-const POINT: Schedule =
-    Schedule { spread: Spread::PerPoint, lanes: 64, turns: 4, by_fours: false, binding: Binding::Pooled };
+const POINT: Schedule = Schedule {
+    spread: Spread::PerPoint,
+    lanes: 64,
+    turns: 4,
+    by_fours: false,
+    binding: Binding::Pooled,
+    is_online: false,
+};
 
 fn emit(loops: &Loops, nest: &Nest) -> Emitted {
     super::emit(loops, nest, &POINT, 65535)
