@@ -26,6 +26,8 @@ pub struct DeviceLimits {
     pub workgroup_storage_bytes: u32,
     /// Bytes of the parameter block of one kernel.
     pub uniform_binding_bytes: u64,
+    /// Whether kernels may use subgroup operations, `subgroup_id` and `num_subgroups` among them.
+    pub has_subgroups: bool,
 }
 
 impl DeviceLimits {

@@ -61,6 +61,8 @@ pub enum Forced {
     Tiled,
     /// A workgroup a point.
     PerWorkgroup,
+    /// A workgroup a point, and subgroups where the device has them.
+    Subgroups,
 }
 
 /// How a kernel reaches its tensors.

@@ -18,7 +18,7 @@ use crate::schedule::cost::Parts;
 pub use crate::schedule::online::online;
 
 /// Changes whenever a schedule comes to mean other text: what was measured before is measured again then.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// How the points of a nest are computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub struct Schedule {
     pub binding: Binding,
     /// Whether a maximum and the sum of the exponentials below it take one turn over the row, not two.
     pub is_online: bool,
+    /// Whether the subgroups of a workgroup each put together what their invocations have, and not a tree.
+    pub subgroups: bool,
 }
 
 /// Who computes the points of a nest.
@@ -44,7 +46,7 @@ pub enum Spread {
     PerPoint,
     /// One invocation several: so many values of each free index together, so that what they share is computed once.
     Tiled(Vec<u32>),
-    /// One workgroup each, whose invocations share the reduced indices and add up what they have in a tree.
+    /// One workgroup each, whose invocations share the reduced indices and add up what they have, in a tree or by subgroups.
     PerWorkgroup,
 }
 
@@ -71,6 +73,8 @@ pub struct Target {
     pub is_aligned: bool,
     /// Invocations of a workgroup, at most.
     pub most_lanes: u32,
+    /// Whether kernels may use subgroup operations.
+    pub has_subgroups: bool,
     /// Whether the spread is settled.
     pub forced: Option<Forced>,
     /// How the kernel reaches its tensors, if that is settled.
@@ -113,7 +117,7 @@ pub const fn busy(is_cpu: bool, splitting: usize) -> u64 {
 /// invocations, or one after the other on a CPU. To a CPU exponentials are dear, to other devices accesses. Where schedules are
 /// forced, all of that is tried, whatever it is worth.
 pub const fn rows(target: &Target) -> Rows {
-    let keeps = target.is_cpu && !matches!(target.forced, Some(Forced::PerWorkgroup));
+    let keeps = target.is_cpu && !matches!(target.forced, Some(Forced::PerWorkgroup | Forced::Subgroups));
     match (target.forced, target.is_cpu) {
         (Some(_), _) => Rows { least: 1, length: 1, keeps },
         (None, true) => Rows { least: 64, length: 1, keeps },
@@ -127,7 +131,13 @@ pub fn candidates(nest: &Nest, target: &Target) -> Vec<Candidate> {
     let by_fours = target.is_cpu && target.is_aligned;
     let binding = target.binding.unwrap_or(Binding::Pooled);
     let turns = if target.is_cpu && has_branches(nest) { 1 } else { UNROLLED };
-    let schedule = |spread| Schedule { spread, lanes: LANES, turns, by_fours, binding, is_online: false };
+    let may_group = |spread: &Spread| target.has_subgroups && *spread == Spread::PerWorkgroup && accumulates(nest);
+    // A core goes through a subgroup one lane after the other.
+    let is_grouped = target.forced.map_or(!target.is_cpu, |forced| forced == Forced::Subgroups);
+    let schedule = |spread: Spread| {
+        let subgroups = is_grouped && may_group(&spread);
+        Schedule { spread, lanes: LANES, turns, by_fours, binding, is_online: false, subgroups }
+    };
     let parts = Parts::new(nest, by_fours);
     let mut all = Vec::new();
     for spread in spreads(nest, target, &parts) {
@@ -143,6 +153,7 @@ pub fn candidates(nest: &Nest, target: &Target) -> Vec<Candidate> {
         let has_rows = (if by_fours { &parts } else { &others }).has_rows(&schedule.spread);
         // One exponential more for each element, and a load of it less.
         let online_cost = cost.saturating_add(if target.is_cpu { cost / 4 } else { cost / 16 });
+        let may_group = may_group(&schedule.spread);
         let other_rows = if by_fours { others.estimate(&schedule.spread, target.is_cpu) } else { dearer };
         let mut vary = |cost, change: &dyn Fn(&mut Schedule)| {
             let mut other = all[at].clone();
@@ -155,6 +166,9 @@ pub fn candidates(nest: &Nest, target: &Target) -> Vec<Candidate> {
         }
         if has_rows {
             vary(other_rows, &|schedule| schedule.by_fours = !by_fours);
+        }
+        if may_group {
+            vary(dearer, &|schedule| schedule.subgroups = !schedule.subgroups);
         }
         if target.most_lanes >= MANY_LANES {
             vary(dearer, &|schedule| schedule.lanes = MANY_LANES);
@@ -187,7 +201,7 @@ fn spreads(nest: &Nest, target: &Target, parts: &Parts<'_>) -> Vec<Spread> {
     let may_tile =
         iterations(&nest.indices, &nest.free) <= u64::from(u32::MAX) && !(target.is_cpu && has_branches(nest));
     match target.forced {
-        Some(Forced::PerWorkgroup) if may_share => vec![Spread::PerWorkgroup],
+        Some(Forced::PerWorkgroup | Forced::Subgroups) if may_share => vec![Spread::PerWorkgroup],
         Some(Forced::Tiled) if may_tile => vec![Spread::Tiled(cost::forced(nest))],
         Some(_) => vec![Spread::PerPoint],
         None if must_share && may_share => vec![Spread::PerWorkgroup],
@@ -216,11 +230,17 @@ impl fmt::Display for Schedule {
                 }
             }
         }
+        let subgroups = if self.subgroups { " by subgroups" } else { "" };
         let online = if self.is_online { " online" } else { "" };
         let fours = if self.by_fours { " by fours" } else { "" };
         let binding = if self.binding == Binding::Direct { " direct" } else { "" };
-        write!(f, " of {} lanes{fours}{online}{binding}", self.lanes)
+        write!(f, "{subgroups} of {} lanes{fours}{online}{binding}", self.lanes)
     }
+}
+
+/// Whether lanes have something to put together.
+fn accumulates(nest: &Nest) -> bool {
+    nest.stages.iter().any(|stage| stage.fold.as_ref().is_some_and(|fold| fold.op.is_some()))
 }
 
 /// Whether a function that branches is called in a loop. SwiftShader's compiler takes time and memory that double with each

@@ -52,8 +52,8 @@ pub(super) fn limits(limits: &DeviceLimits) -> JsValue {
         limits.uniform_binding_bytes as f64,
     ];
     let names = "segmentCapBytes alignmentBytes storageBuffers workgroupsPerDimension invocationsPerWorkgroup \
-                 workgroupStorageBytes uniformBindingBytes";
-    object(names, &values, &[])
+                 workgroupStorageBytes uniformBindingBytes hasSubgroups";
+    object(names, &values, &[limits.has_subgroups.into()])
 }
 
 pub(super) fn adapter(info: &AdapterInfo) -> JsValue {

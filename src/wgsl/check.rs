@@ -263,6 +263,7 @@ mod tests {
             invocations_per_workgroup: 256,
             workgroup_storage_bytes: 16384,
             uniform_binding_bytes: 65536,
+            has_subgroups: false,
         }
     }
 

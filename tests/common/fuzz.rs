@@ -27,6 +27,8 @@ pub struct Count {
     pub unknown: u64,
     /// Elements that must be exact.
     pub exact: u64,
+    /// Whether the GPU has subgroups.
+    pub has_subgroups: bool,
     /// What ran on the GPU, for each of the ways.
     pub ways: [Ran; WAYS.len()],
 }
@@ -35,8 +37,8 @@ pub struct Count {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ran {
     pub programs: u64,
-    /// Kernels by who computes a point: an invocation, one of a tile, a workgroup.
-    pub kernels: [u64; 3],
+    /// Kernels by who computes a point: an invocation, one of a tile, a workgroup; of the last, those by subgroups.
+    pub kernels: [u64; 4],
     /// Kernels whose tensors lie in three heaps or more.
     pub heaps: u64,
 }
@@ -56,6 +58,7 @@ impl Count {
             Some(Forced::PerPoint) => ran.kernels[0] > 0,
             Some(Forced::Tiled) => ran.kernels[1] > 0,
             Some(Forced::PerWorkgroup) => ran.kernels[2] > 0,
+            Some(Forced::Subgroups) => ran.kernels[2] > 0 && (ran.kernels[3] > 0) == self.has_subgroups,
         };
         let all = [0, 1, 2].into_iter().all(|who| self.ways.iter().any(|ran| ran.kernels[who] > 0));
         let are_met = all && WAYS.iter().zip(&self.ways).enumerate().all(is_met);
@@ -69,11 +72,15 @@ impl Count {
     /// How often each way was gone.
     pub fn table(&self) -> String {
         let mut text = format!(
-            "{:22}{:>10}{:>12}{:>10}{:>12}{:>12}",
-            "on the gpu", "programs", "per point", "tiled", "workgroups", "3 heaps"
+            "{:22}{:>10}{:>12}{:>10}{:>12}{:>12}{:>12}",
+            "on the gpu", "programs", "per point", "tiled", "workgroups", "subgroups", "3 heaps"
         );
-        for (way, Ran { programs, kernels: [point, tiled, workgroup], heaps }) in WAYS.iter().zip(self.ways) {
-            text.push_str(&format!("\n{:22}{programs:>10}{point:>12}{tiled:>10}{workgroup:>12}{heaps:>12}", way.name));
+        for (way, Ran { programs, kernels: [point, tiled, workgroup, subgroups], heaps }) in WAYS.iter().zip(self.ways)
+        {
+            text.push_str(&format!(
+                "\n{:22}{programs:>10}{point:>12}{tiled:>10}{workgroup:>12}{subgroups:>12}{heaps:>12}",
+                way.name
+            ));
         }
         text
     }
@@ -95,6 +102,8 @@ impl fmt::Display for Count {
 pub struct Devices<A: Driver, B: Driver> {
     pub host: Device<A>,
     pub gpu: Device<B>,
+    /// The same with all that its adapter has, for schedules that not every device has.
+    pub wide: Device<B>,
     /// A GPU whose slabs are small, and in heaps of their own.
     pub apart: Device<B>,
     /// How programs go on it.
@@ -160,7 +169,7 @@ enum Takes {
 }
 
 /// As a user would have it, always; of the others one, drawn.
-const WAYS: [OnGpu; 8] = {
+const WAYS: [OnGpu; 9] = {
     const fn way(name: &'static str, weight: u64) -> OnGpu {
         OnGpu { name, is_plain: false, is_apart: false, schedule: None, takes: Takes::First, weight }
     }
@@ -169,6 +178,7 @@ const WAYS: [OnGpu; 8] = {
         OnGpu { is_plain: true, ..way("plain", 3) },
         OnGpu { schedule: Some(Forced::Tiled), ..way("forced tiled", 3) },
         OnGpu { schedule: Some(Forced::PerWorkgroup), ..way("forced per workgroup", 3) },
+        OnGpu { schedule: Some(Forced::Subgroups), ..way("forced subgroups", 3) },
         // Most kernels are so anyway.
         OnGpu { schedule: Some(Forced::PerPoint), ..way("forced per point", 1) },
         OnGpu { is_apart: true, ..way("many heaps", 2) },
@@ -396,6 +406,7 @@ pub async fn check_seed<A: Driver, B: Driver>(
 ) -> Result<(), String> {
     let grown = grow(seed);
     count.refused += grown.refused;
+    count.has_subgroups = devices.wide.limits().has_subgroups;
     let Some((program, state)) = meaning(&grown) else {
         return Ok(());
     };
@@ -427,7 +438,13 @@ pub async fn check_seed<A: Driver, B: Driver>(
             let len: u64 = node.shape.iter().map(|extent| u64::from(*extent)).product();
             len * node.dtype.size_bytes() <= APART_BYTES[0]
         };
-        let device = if is_apart && check.program.nodes.iter().all(is_small) { &devices.apart } else { &devices.gpu };
+        let device = if is_apart && check.program.nodes.iter().all(is_small) {
+            &devices.apart
+        } else if schedule == Some(Forced::Subgroups) || takes != Takes::First {
+            &devices.wide
+        } else {
+            &devices.gpu
+        };
         count.ways[at].programs += 1;
         let bindings = match takes {
             Takes::Each => &[Some(Binding::Pooled), Some(Binding::Direct)][..],
@@ -455,6 +472,7 @@ pub async fn check_seed<A: Driver, B: Driver>(
                     ", an invocation each",
                     ", an invocation for",
                     ", a workgroup",
+                    "; schedule workgroup by subgroups",
                 ]) {
                     *kernels += text.matches(who).count() as u64;
                 }

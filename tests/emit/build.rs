@@ -6,7 +6,7 @@ use wgslab::notation::program::{
     Affine, Expr, ExprKind, IndexId, Load, LoopIndex, NodeIndex, Origin, Position, Program, ProgramNode, Statement,
     Term, Ty, Value, Write,
 };
-use wgslab::schedule::{Target, candidates};
+use wgslab::schedule::{Schedule, Target, candidates};
 use wgslab::wgsl::emit::{Emitted, emit};
 use wgslab::{Access, Context, DType, Device, KernelSpec, TensorNode, gpu};
 
@@ -86,6 +86,10 @@ pub fn at(indices: &[IndexId]) -> Vec<Position> {
 #[derive(Default)]
 pub struct Lab {
     pub program: Program,
+    /// What schedules are chosen for.
+    pub target: Target,
+    /// Invocations of a workgroup, if they are settled.
+    pub lanes: Option<u32>,
     given: Vec<(NodeIndex, Vec<u8>)>,
 }
 
@@ -161,7 +165,10 @@ impl Lab {
             self.given.iter().map(|(node, bytes)| (&nodes[*node], bytes.as_slice())).collect();
         let mut context = Context::root(device).init_from_host_many(&given).unwrap();
         for nest in &loops.nests {
-            let schedule = &candidates(nest, &Target::default())[0].schedule;
+            let candidates = candidates(nest, &self.target);
+            let schedules = candidates.iter().map(|candidate| &candidate.schedule);
+            let is_wanted = |schedule: &&Schedule| self.lanes.is_none_or(|lanes| schedule.lanes == lanes);
+            let schedule = schedules.into_iter().find(is_wanted).unwrap();
             let emitted = emit(&loops, nest, schedule, device.limits().workgroups_per_dimension);
             let spec = spec(&nest.name, &emitted, &nodes);
             let code = match device.compile(spec).await {

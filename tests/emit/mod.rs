@@ -4,6 +4,7 @@ pub mod build;
 pub mod functions;
 pub mod nests;
 pub mod operators;
+pub mod subgroups;
 pub mod values;
 
 /// Calls a macro with the module and the name of every test, an async function of a device.
@@ -34,3 +35,14 @@ macro_rules! emit_tests {
     };
 }
 pub(crate) use emit_tests;
+
+/// The same, of a device with all that its adapter has.
+macro_rules! subgroup_tests {
+    ($make:ident) => {
+        $make!(subgroups, every_accumulation_of_every_type_by_subgroups);
+        $make!(subgroups, extremes_by_subgroups_ignore_nan_and_reach_infinity);
+        $make!(subgroups, rows_by_subgroups_are_the_same_on_every_lane);
+        $make!(subgroups, a_raw_kernel_may_use_subgroups_under_their_directive);
+    };
+}
+pub(crate) use subgroup_tests;

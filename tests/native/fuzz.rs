@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use crate::common::fuzz::{APART_BYTES, Count, Devices, Ways, check_seed};
 use crate::common::grow::grow;
-use crate::{open, open_with};
+use crate::{open, open_wide, open_with};
 use wgslab::notation::ast::{Accumulate, Function};
 use wgslab::notation::program::{ExprKind, Position, Program, Term, Ty, Write};
 use wgslab::{DType, gpu, host};
@@ -33,7 +33,7 @@ fn open_all(ways: Ways) -> Devices<host::Host, gpu::Gpu> {
         ..gpu::OpenOptions::default()
     };
     let host = host::open(host::OpenOptions::default()).unwrap();
-    Devices { host, gpu: open(), apart: open_with(apart), ways }
+    Devices { host, gpu: open(), wide: open_wide(), apart: open_with(apart), ways }
 }
 
 #[test]

@@ -48,6 +48,11 @@ fn open() -> Device<gpu::Gpu> {
     open_with(gpu::OpenOptions { limits: gpu::LimitsChoice::Default, ..gpu::OpenOptions::default() })
 }
 
+/// A GPU device with all that its adapter has.
+fn open_wide() -> Device<gpu::Gpu> {
+    open_with(gpu::OpenOptions::default())
+}
+
 fn open_with(options: gpu::OpenOptions) -> Device<gpu::Gpu> {
     pollster::block_on(gpu::open(options)).expect("a GPU adapter (a software one will do)")
 }

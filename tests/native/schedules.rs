@@ -3,7 +3,7 @@
 use wgslab::schedule::{Candidate, SPLITTINGS};
 use wgslab::{Binding, Context, DType, Device, Driver, Forced, MemoryMode, ProgramSpec, TensorNode, host};
 
-use crate::open;
+use crate::{open, open_wide};
 
 async fn contents<D: Driver>(device: &Device<D>, spec: ProgramSpec, name: &str) -> (usize, Vec<i32>) {
     let code = device.compile(spec).await.unwrap();
@@ -50,8 +50,9 @@ fn products_of_odd_sizes_are_exact_in_every_schedule() {
             (sum - 9).max(0) + j
         };
         let want: Vec<i32> = (0..m * n).map(|at| point(at / n, at % n)).collect();
-        let device = open();
-        for schedule in [None, Some(Forced::PerPoint), Some(Forced::Tiled), Some(Forced::PerWorkgroup)] {
+        let device = open_wide();
+        let forced = [Forced::PerPoint, Forced::Tiled, Forced::PerWorkgroup, Forced::Subgroups];
+        for schedule in [None].into_iter().chain(forced.map(Some)) {
             let mut spec = ProgramSpec::new("p", text.clone()).outputs(["a", "b", "d"]);
             spec.schedule = schedule;
             assert_eq!(pollster::block_on(contents(&device, spec, "d")).1, want, "{m} by {k} by {n}, {schedule:?}");
@@ -121,8 +122,8 @@ fn rows_are_one_kernel_and_products_have_eight_by_eight_tiles() {
 
 #[test]
 fn every_candidate_computes_the_same() {
-    let (device, output) = (open(), "y");
-    let mut direct = 0;
+    let (device, output) = (open_wide(), "y");
+    let (mut direct, mut grouped) = (0, 0);
     for text in KINDS {
         let spec = || ProgramSpec::new("p", text).outputs(["x", output]);
         let on_host = host::open(host::OpenOptions::default()).unwrap();
@@ -140,12 +141,14 @@ fn every_candidate_computes_the_same() {
             let routine = pollster::block_on(Context::root(&device).link(&code)).unwrap();
             routine.run().unwrap();
             direct += routine.explain().matches("direct: ").count();
+            grouped += code.explain().matches("schedule workgroup by subgroups").count();
             let got: Vec<i32> = pollster::block_on(routine.context().to_host(code.node(output).unwrap())).unwrap();
             assert_eq!(got, want, "{}", code.explain());
         }
         assert!(pollster::block_on(device.reschedule(&code, &[])).is_err());
     }
     assert!(direct >= KINDS.len(), "{direct} kernels were bound directly");
+    assert_eq!(grouped > 0, device.limits().has_subgroups, "{grouped} kernels had subgroups");
 }
 
 async fn floats<D: Driver>(device: &Device<D>, spec: ProgramSpec, x: (&TensorNode, &[f32])) -> Vec<(String, Vec<f32>)> {
@@ -168,7 +171,14 @@ fn a_softmax_in_one_turn_for_maximum_and_sum_is_the_same_for_infinities_and_nan(
     let [inf, nan] = [f32::INFINITY, f32::NAN];
     let specials =
         [&[-inf, 1.0, -inf][..], &[-inf, -inf], &[inf, 3.0], &[nan, 2.0], &[-inf, nan], &[-3e38, 3e38], &[88.0]];
-    for (width, forced) in [(1u32, None), (7, None), (130, None), (1024, None), (130, Some(Forced::PerWorkgroup))] {
+    for (width, forced) in [
+        (1u32, None),
+        (7, None),
+        (130, None),
+        (1024, None),
+        (130, Some(Forced::PerWorkgroup)),
+        (130, Some(Forced::Subgroups)),
+    ] {
         let rows = 2 * specials.len() as u32;
         let x = TensorNode::new("x", DType::F32, [rows, width]);
         let value = |at: u32| {

@@ -23,6 +23,7 @@ async fn random_programs_mean_the_same_on_both_drivers() {
     let devices = Devices {
         host: host::open(host::OpenOptions::default()).unwrap(),
         gpu: open(gpu::LimitsChoice::Default).await,
+        wide: open(gpu::LimitsChoice::Adapter).await,
         apart: gpu::open(apart).await.unwrap(),
         ways,
     };

@@ -60,7 +60,10 @@ export interface OpenOptions {
   ordinal?: number;
   /** `gpu` (WebGPU), or `host`: plain memory, everywhere, which runs programs in index notation and no WGSL. `gpu` if left out. */
   driver?: "gpu" | "host";
-  /** The adapter's own limits, for large tensors, or WebGPU's defaults. `adapter` if left out. */
+  /**
+   * The adapter's own limits, for large tensors, with subgroups where it has them; or WebGPU's defaults, without optional
+   * features. `adapter` if left out.
+   */
   limits?: "adapter" | "default";
   /** Which adapter to prefer where there are several. */
   powerPreference?: "low-power" | "high-performance";

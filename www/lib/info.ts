@@ -28,6 +28,8 @@ export interface DeviceLimits {
   readonly workgroupStorageBytes: number;
   /** The most bytes of a uniform binding. */
   readonly uniformBindingBytes: number;
+  /** Whether kernels may use subgroup operations, `subgroup_id` and `num_subgroups` among them. */
+  readonly hasSubgroups: boolean;
 }
 
 /** A node's range in its pool. */

@@ -14,10 +14,10 @@ use crate::error::{Error, ErrorKind, Result};
 /// Which limits a device is opened with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LimitsChoice {
-    /// The adapter's own, so that large tensors work.
+    /// The adapter's own, so that large tensors work, and subgroups where it has them.
     #[default]
     Adapter,
-    /// WebGPU's defaults: what runs under them runs everywhere.
+    /// WebGPU's defaults, without optional features: what runs under them runs everywhere.
     Default,
 }
 
@@ -133,6 +133,7 @@ pub(crate) fn device_limits(limits: Limits, segment_cap: Option<u64>) -> (Device
         invocations_per_workgroup: limits.invocations_per_workgroup,
         workgroup_storage_bytes: limits.workgroup_storage_bytes,
         uniform_binding_bytes: limits.uniform_binding_bytes.min(super::params::RING_BYTES),
+        has_subgroups: limits.has_subgroups,
     };
     (device_limits, heap_cap_bytes)
 }

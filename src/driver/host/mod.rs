@@ -74,6 +74,7 @@ pub(crate) fn open(options: &OpenOptions) -> Result<(HostDev, HostRunner)> {
         invocations_per_workgroup: u32::MAX,
         workgroup_storage_bytes: u32::MAX,
         uniform_binding_bytes: u64::from(u32::MAX),
+        has_subgroups: false,
     };
     let adapter = AdapterInfo {
         name: "host memory".to_owned(),

@@ -5,6 +5,7 @@
 //! front end would compute with, and refuse, have names.
 
 mod print;
+mod subgroups;
 #[cfg(test)]
 mod tests;
 
@@ -47,6 +48,7 @@ pub fn emit(loops: &Loops, nest: &Nest, schedule: &Schedule, most_workgroups: u3
         texts: Vec::new(),
         lanes: lanes.into(),
         turns: schedule.turns,
+        subgroups: schedule.subgroups,
         most_workgroups,
     };
     emitter.lowering.fours = schedule.by_fours.then(Vec::new);
@@ -79,9 +81,10 @@ pub fn emit(loops: &Loops, nest: &Nest, schedule: &Schedule, most_workgroups: u3
         };
         tensors.push((*buffer, access));
     }
+    let (directive, parameters) = if schedule.subgroups { subgroups::HEAD } else { ("", "") };
     let mut text = format!(
-        "{globals}@compute @workgroup_size({lanes})\nfn main(@builtin(workgroup_id) group: vec3<u32>, \
-         @builtin(local_invocation_index) lane: u32) {{\n{}}}\n",
+        "{directive}{globals}@compute @workgroup_size({lanes})\nfn main(@builtin(workgroup_id) group: vec3<u32>, \
+         @builtin(local_invocation_index) lane: u32{parameters}) {{\n{}}}\n",
         print::print(&steps, &texts)
     );
     math::link(&mut text);
@@ -94,6 +97,8 @@ struct Emitter<'a> {
     /// Invocations of a workgroup.
     lanes: u64,
     turns: u32,
+    /// Whether subgroups put together what lanes have.
+    subgroups: bool,
     most_workgroups: u32,
 }
 
@@ -213,6 +218,9 @@ impl Emitter<'_> {
         let grid = self.workgroup(iterations(&nest.indices, &nest.free));
         let number = self.text("number", 0);
         self.decode(number, &nest.free, &[]);
+        if self.subgroups {
+            self.line(subgroups::FIRST, 0);
+        }
         let mut globals = format!("const lab_width = {}u;\n\n", self.lanes);
         let mut places = Vec::new();
         for (at, stage) in nest.stages.iter().enumerate() {
@@ -242,8 +250,8 @@ impl Emitter<'_> {
         (globals, grid)
     }
 
-    /// Accumulates with all lanes, in a tree; every lane gets the result. What is stored of each element is read by the lane
-    /// that stored it, if at all.
+    /// Accumulates with all lanes; every lane gets the result. What is stored of each element is read by the lane that stored
+    /// it, if at all.
     fn shared(&mut self, fold: &Fold, of: &Stage, stage: u64) -> Reg {
         let value = &of.value;
         let op = fold.op.unwrap_or(Accumulate::Add);
@@ -302,8 +310,11 @@ impl Emitter<'_> {
         self.lowering.come_to(start, (all, below))
     }
 
-    /// What the lanes have, in a tree; every lane gets the result.
+    /// What the lanes have, in a tree or by subgroups; every lane gets the result.
     fn together(&mut self, combine: Op, start: Reg, sum: Reg, stage: u64) -> Reg {
+        if self.subgroups {
+            return self.grouped(combine, start, sum, stage);
+        }
         let mine = self.text("lab_lanes#[lane]", stage);
         self.lowering.block.effect(Op::Assign, 0, &[mine, sum]);
         self.lowering.block.open();

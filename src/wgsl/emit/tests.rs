@@ -12,6 +12,7 @@ const POINT: Schedule = Schedule {
     by_fours: false,
     binding: Binding::Pooled,
     is_online: false,
+    subgroups: false,
 };
 
 fn emit(loops: &Loops, nest: &Nest) -> Emitted {
@@ -112,6 +113,34 @@ fn what_does_not_change_stands_outside_the_loop() {
 ";
     assert!(emitted.text.contains(body), "{}", emitted.text);
     assert_eq!(emitted.tensors[0], (0, Access::ReadWrite));
+}
+
+#[test]
+fn a_reduction_by_subgroups_has_one_barrier() {
+    let loops = loops(&[&[5], &[5, 700]]);
+    let mut nest = nest(0, &[5, 700], load(1, &[0, 1]));
+    nest.free = vec![0];
+    nest.stages[0].fold = Some(Fold { op: Some(Accumulate::Max), start: load(0, &[0]), over: vec![1], is_each: false });
+    nest.stages[0].store = Some(Store { target: 0, positions: at(&[0]), atomic: None });
+    let text = |subgroups| {
+        let schedule = Schedule { spread: Spread::PerWorkgroup, subgroups, ..POINT };
+        super::emit(&loops, &nest, &schedule, 65535).text
+    };
+    let want = "enable subgroups;
+
+const lab_width = 64u;
+
+var<workgroup> lab_lanes0: array<f32, lab_width>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32, \
+        @builtin(subgroup_id) subgroup: u32, @builtin(num_subgroups) subgroups: u32) {
+";
+    let grouped = text(true);
+    assert!(grouped.starts_with(want), "{grouped}");
+    assert_eq!(grouped.matches("workgroupBarrier();").count(), 1, "{grouped}");
+    let tree = text(false);
+    assert!(tree.contains("workgroupBarrier();") && !tree.contains("subgroup"), "{tree}");
 }
 
 #[test]

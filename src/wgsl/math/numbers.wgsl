@@ -78,6 +78,15 @@ fn lab_max(a: f32, b: f32) -> f32 { return select(a, b, (b > a) | lab_isnan(a));
 
 fn lab_min(a: f32, b: f32) -> f32 { return select(a, b, (b < a) | lab_isnan(a)); }
 
+// The same of a subgroup's values. What drivers make of a NaN is theirs, so they see none.
+fn lab_subgroup_max(v: f32) -> f32 {
+  return select(subgroupMax(select(v, lab_f(0xff800000u), lab_isnan(v))), v, subgroupAll(lab_isnan(v)));
+}
+
+fn lab_subgroup_min(v: f32) -> f32 {
+  return select(subgroupMin(select(v, lab_f(0x7f800000u), lab_isnan(v))), v, subgroupAll(lab_isnan(v)));
+}
+
 fn lab_sign(v: f32) -> f32 {
   return select(select(select(0.0f, -1.0f, v < 0.0f), 1.0f, v > 0.0f), v, lab_isnan(v));
 }

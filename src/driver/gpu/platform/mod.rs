@@ -43,7 +43,7 @@ pub(super) mod usage {
 /// Heaps are bound whole, as words or as vectors of four; none is smaller.
 const VECTOR_BYTES: u64 = 16;
 
-/// The limits of an adapter or a device that the driver looks at.
+/// The limits and features of an adapter or a device that the driver looks at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(super) buffer_bytes: u64,
@@ -53,6 +53,7 @@ pub(crate) struct Limits {
     pub(super) workgroups_per_dimension: u32,
     pub(super) invocations_per_workgroup: u32,
     pub(super) workgroup_storage_bytes: u32,
+    pub(super) has_subgroups: bool,
 }
 
 fn no_adapter() -> Error {

@@ -226,6 +226,13 @@ pub(in crate::driver::gpu) async fn warm_pipeline(
     Vec::new()
 }
 
+/// A text as naga takes it: it has subgroups, but refuses the directive that browsers ask for (delete this when it does not,
+/// <https://github.com/gfx-rs/wgpu/issues/5555>). Blanks in its place keep what is behind it where it is.
+pub(super) fn for_naga(text: &str) -> String {
+    const DIRECTIVE: &str = "enable subgroups;";
+    text.replace(DIRECTIVE, &" ".repeat(DIRECTIVE.len()))
+}
+
 /// What is wrong with the text of a module.
 pub(in crate::driver::gpu) async fn complaints(module: &wgpu::ShaderModule) -> Vec<Complaint> {
     let mut messages = module.get_compilation_info().await.messages;
@@ -245,7 +252,7 @@ pub(in crate::driver::gpu) fn workgroup_bytes(text: &str) -> Option<u64> {
     if !has_variable {
         return None;
     }
-    let module = naga::front::wgsl::parse_str(text).ok()?;
+    let module = naga::front::wgsl::parse_str(&for_naga(text)).ok()?;
     let mut sizes = naga::proc::Layouter::default();
     sizes.update(module.to_ctx()).ok()?;
     let flags = naga::valid::ValidationFlags::empty();

@@ -35,7 +35,10 @@ fn instance() -> wgpu::Instance {
 /// What the adapters of the machine are, and the limits of their own.
 pub(in crate::driver::gpu) async fn adapters() -> Vec<(AdapterInfo, Limits)> {
     let adapters = instance().enumerate_adapters(wgpu::Backends::PRIMARY).await;
-    adapters.iter().map(|adapter| (adapter_info(&adapter.get_info()), limits(&adapter.limits()))).collect()
+    adapters
+        .iter()
+        .map(|adapter| (adapter_info(&adapter.get_info()), limits(&adapter.limits(), adapter.features())))
+        .collect()
 }
 
 async fn request_adapter(options: &OpenOptions) -> Result<wgpu::Adapter> {
@@ -59,10 +62,15 @@ impl Device {
     /// Opens the device of an adapter.
     pub(in crate::driver::gpu) async fn open(options: &OpenOptions) -> Result<Self> {
         let adapter = request_adapter(options).await?;
+        let (required_features, required_limits) = if options.is_default_limits() {
+            (wgpu::Features::empty(), wgpu::Limits::default())
+        } else {
+            (adapter.features() & wgpu::Features::SUBGROUP, adapter.limits())
+        };
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("wgslab"),
-            required_features: wgpu::Features::empty(),
-            required_limits: if options.is_default_limits() { wgpu::Limits::default() } else { adapter.limits() },
+            required_features,
+            required_limits,
             // We make few, large buffers and allocate in them ourselves; a second pool below would be waste.
             memory_hints: wgpu::MemoryHints::MemoryUsage,
             ..wgpu::DeviceDescriptor::default()
@@ -79,7 +87,7 @@ impl Device {
     }
 
     pub(in crate::driver::gpu) fn limits(&self) -> Limits {
-        limits(&self.device.limits())
+        limits(&self.device.limits(), self.device.features())
     }
 
     pub(in crate::driver::gpu) fn destroy(&self) {
@@ -150,7 +158,7 @@ impl Device {
     ) -> (ShaderModule, Pipeline) {
         let module = self.device.create_shader_module(wgpu::ShaderModuleDescriptor {
             label: Some(label),
-            source: wgpu::ShaderSource::Wgsl(text.into()),
+            source: wgpu::ShaderSource::Wgsl(super::native::for_naga(text).into()),
         });
         let pipeline = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(label),
@@ -227,7 +235,7 @@ fn entry(binding: usize, ty: wgpu::BufferBindingType, min_bytes: u64) -> wgpu::B
     }
 }
 
-fn limits(limits: &wgpu::Limits) -> Limits {
+fn limits(limits: &wgpu::Limits, features: wgpu::Features) -> Limits {
     Limits {
         buffer_bytes: limits.max_buffer_size,
         storage_binding_bytes: limits.max_storage_buffer_binding_size,
@@ -236,6 +244,7 @@ fn limits(limits: &wgpu::Limits) -> Limits {
         workgroups_per_dimension: limits.max_compute_workgroups_per_dimension,
         invocations_per_workgroup: limits.max_compute_invocations_per_workgroup,
         workgroup_storage_bytes: limits.max_compute_workgroup_storage_size,
+        has_subgroups: features.contains(wgpu::Features::SUBGROUP),
     }
 }
 

@@ -19,14 +19,16 @@ export function requestAdapter(powerPreference) { return navigator.gpu.requestAd
 export async function requestDevice(adapter, isDefault) {
   const requiredLimits = {};
   if (!isDefault) for (const name in adapter.limits) requiredLimits[name] = adapter.limits[name];
-  const device = await adapter.requestDevice({ label: 'wgslab', requiredLimits });
+  const requiredFeatures = [...adapter.features].filter((name) => !isDefault && name === 'subgroups');
+  const device = await adapter.requestDevice({ label: 'wgslab', requiredLimits, requiredFeatures });
   infos.set(device, adapter.info);
   return device;
 }
-export function limits({ limits }) {
+export function limits({ limits, features }) {
+  const hasSubgroups = features.has('subgroups') && globalThis.navigator?.gpu?.wgslLanguageFeatures?.has('subgroup_id');
   return [limits.maxBufferSize, limits.maxStorageBufferBindingSize, limits.maxUniformBufferBindingSize,
     limits.maxStorageBuffersPerShaderStage, limits.maxComputeWorkgroupsPerDimension,
-    limits.maxComputeInvocationsPerWorkgroup, limits.maxComputeWorkgroupStorageSize];
+    limits.maxComputeInvocationsPerWorkgroup, limits.maxComputeWorkgroupStorageSize, +!!hasSubgroups];
 }
 export function describe(of) {
   const { description, vendor, architecture, device: model } = info(of);
@@ -419,6 +421,7 @@ fn limits_of(of: &JsValue) -> Limits {
         workgroups_per_dimension: limit(4) as u32,
         invocations_per_workgroup: limit(5) as u32,
         workgroup_storage_bytes: limit(6) as u32,
+        has_subgroups: limit(7) > 0.0,
     }
 }
 
