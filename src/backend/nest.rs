@@ -9,7 +9,7 @@ use crate::driver::limits::{AdapterInfo, DeviceLimits};
 use crate::error::{Error, ErrorKind, Result};
 use crate::loops::ir::{BufferIndex, Loops};
 use crate::node::TensorNode;
-use crate::notation::spec::ProgramSpec;
+use crate::notation::spec::{Forced, ProgramSpec};
 use crate::schedule::{Target, candidates};
 use crate::wgsl::emit::emit;
 use crate::wgsl::spec::{KernelSpec, KernelTensor, NestOf};
@@ -17,13 +17,13 @@ use crate::wgsl::spec::{KernelSpec, KernelTensor, NestOf};
 /// What schedules of a program's nests are chosen for, but for where its tensors start.
 pub(super) fn target(limits: &DeviceLimits, adapter: &AdapterInfo, spec: &ProgramSpec) -> Target {
     Target {
-        is_cpu: adapter.device_type == "cpu",
+        is_cpu: adapter.device_type == "cpu" && spec.schedule != Some(Forced::LikeGpu),
         has_rows: adapter.backend != "host",
         leaves_loops: adapter.name.starts_with("llvmpipe"),
         is_aligned: false,
         most_lanes: limits.invocations_per_workgroup,
         has_subgroups: limits.has_subgroups,
-        forced: spec.schedule,
+        forced: spec.schedule.filter(|forced| *forced != Forced::LikeGpu),
         binding: spec.binding,
     }
 }

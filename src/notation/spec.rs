@@ -63,6 +63,13 @@ pub enum Forced {
     PerWorkgroup,
     /// A workgroup a point, and subgroups where the device has them.
     Subgroups,
+    /// As it is likely to be fast on a GPU, also on an adapter that is a CPU: to see there what would be done.
+    LikeGpu,
+}
+
+impl Forced {
+    /// Every way.
+    pub const ALL: [Self; 5] = [Self::PerPoint, Self::Tiled, Self::PerWorkgroup, Self::Subgroups, Self::LikeGpu];
 }
 
 /// How a kernel reaches its tensors.

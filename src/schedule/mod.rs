@@ -201,10 +201,10 @@ fn spreads(nest: &Nest, target: &Target, parts: &Parts<'_>) -> Vec<Spread> {
     let may_tile =
         iterations(&nest.indices, &nest.free) <= u64::from(u32::MAX) && !(target.is_cpu && has_branches(nest));
     match target.forced {
+        _ if must_share && may_share => vec![Spread::PerWorkgroup],
         Some(Forced::PerWorkgroup | Forced::Subgroups) if may_share => vec![Spread::PerWorkgroup],
         Some(Forced::Tiled) if may_tile => vec![Spread::Tiled(cost::forced(nest))],
         Some(_) => vec![Spread::PerPoint],
-        None if must_share && may_share => vec![Spread::PerWorkgroup],
         None => {
             let mut all = Vec::new();
             if may_share && nest.stages.iter().any(is_long) {

@@ -14,6 +14,9 @@ pub struct Case {
     pub device: DeviceOptions,
     // A program.
     pub program: Option<String>,
+    /// How its kernels are spread: for whoever runs the case to say.
+    #[serde(skip)]
+    pub forced: Option<wgslab::Forced>,
     // A raw kernel.
     pub wgsl: Option<String>,
     pub tensors: Option<Value>,

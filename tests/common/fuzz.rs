@@ -54,7 +54,7 @@ impl Count {
         let is_met = |(at, (way, ran)): (usize, (&OnGpu, &Ran))| match way.schedule {
             _ if !ways.have(at) => true,
             None if way.is_apart => ran.heaps * 4 > ran.programs,
-            None => ran.programs > 0,
+            None | Some(Forced::LikeGpu) => ran.programs > 0,
             Some(Forced::PerPoint) => ran.kernels[0] > 0,
             Some(Forced::Tiled) => ran.kernels[1] > 0,
             Some(Forced::PerWorkgroup) => ran.kernels[2] > 0,
@@ -169,7 +169,7 @@ enum Takes {
 }
 
 /// As a user would have it, always; of the others one, drawn.
-const WAYS: [OnGpu; 9] = {
+const WAYS: [OnGpu; 10] = {
     const fn way(name: &'static str, weight: u64) -> OnGpu {
         OnGpu { name, is_plain: false, is_apart: false, schedule: None, takes: Takes::First, weight }
     }
@@ -179,6 +179,7 @@ const WAYS: [OnGpu; 9] = {
         OnGpu { schedule: Some(Forced::Tiled), ..way("forced tiled", 3) },
         OnGpu { schedule: Some(Forced::PerWorkgroup), ..way("forced per workgroup", 3) },
         OnGpu { schedule: Some(Forced::Subgroups), ..way("forced subgroups", 3) },
+        OnGpu { schedule: Some(Forced::LikeGpu), ..way("as on a gpu", 3) },
         // Most kernels are so anyway.
         OnGpu { schedule: Some(Forced::PerPoint), ..way("forced per point", 1) },
         OnGpu { is_apart: true, ..way("many heaps", 2) },

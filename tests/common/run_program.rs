@@ -19,8 +19,9 @@ pub async fn run_program_case<D: Driver>(case: &Case, text: &str, device: &Devic
         return Err(format!("there is no stage \"{stage}\""));
     }
     let inputs = inputs(case)?;
-    let spec =
+    let mut spec =
         inputs.iter().fold(ProgramSpec::new(&case.name, text), |spec, (name, (node, _))| spec.node_as(name, node));
+    spec.schedule = case.forced;
     let code = match device.compile(spec.outputs(case.outputs.keys())).await {
         Err(error) if fails_at("compile") => return check_failure(case, &error),
         Err(error) => return Err(error.to_string()),

@@ -1,7 +1,7 @@
 //! Every shared case, on the host driver and on the GPU with both sets of limits.
 
 use serde_json::Value;
-use wgslab::{gpu, host};
+use wgslab::{Forced, gpu, host};
 
 use crate::common::case::Case;
 use crate::common::run_case::{Outcome, run_case};
@@ -69,6 +69,17 @@ fn every_case_passes_on_the_gpu_with_the_limits_of_the_adapter() {
 #[test]
 fn every_case_passes_on_the_host_driver_and_raw_kernels_are_refused() {
     assert_all("host", on_host);
+}
+
+#[test]
+fn every_program_passes_however_its_kernels_are_spread() {
+    for forced in Forced::ALL {
+        let run = |case: &Case| {
+            let case = Case { forced: Some(forced), ..case.clone() };
+            if case.program.is_some() { on_gpu(&case, gpu::LimitsChoice::Adapter) } else { Ok(Outcome::Unsupported) }
+        };
+        assert_all(&format!("{forced:?}"), run);
+    }
 }
 
 /// The harness must see a wrong element, wherever it is.

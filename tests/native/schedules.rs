@@ -51,8 +51,7 @@ fn products_of_odd_sizes_are_exact_in_every_schedule() {
         };
         let want: Vec<i32> = (0..m * n).map(|at| point(at / n, at % n)).collect();
         let device = open_wide();
-        let forced = [Forced::PerPoint, Forced::Tiled, Forced::PerWorkgroup, Forced::Subgroups];
-        for schedule in [None].into_iter().chain(forced.map(Some)) {
+        for schedule in [None].into_iter().chain(Forced::ALL.map(Some)) {
             let mut spec = ProgramSpec::new("p", text.clone()).outputs(["a", "b", "d"]);
             spec.schedule = schedule;
             assert_eq!(pollster::block_on(contents(&device, spec, "d")).1, want, "{m} by {k} by {n}, {schedule:?}");
