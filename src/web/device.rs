@@ -156,6 +156,8 @@ pub fn device_event_is_done(handle: u32, seq: f64) -> bool {
 #[wasm_bindgen(js_name = deviceEventWait, unchecked_return_type = "Promise<void>")]
 pub fn device_event_wait(handle: u32, seq: f64) -> Promise {
     let event = device(handle).event(seq as u64);
+    // What is pending goes to the queue in this turn, not in a microtask of its own; the promise tells the outcome.
+    event.is_done();
     promise(async move { event.await.map(|()| JsValue::UNDEFINED) })
 }
 

@@ -74,14 +74,23 @@ pub(in crate::driver::gpu) fn watch_done(device: &Device, progress: &Arc<Progres
     if !progress.arm() {
         return;
     }
+    // At once, not in a task: Chromium sends what was asked of the queue in a microtask, and each such message takes as long
+    // as a small submission.
+    let mut asked = ask(device, progress);
     let (device, progress) = (device.clone(), progress.clone());
     spawn(Box::pin(async move {
-        while let Some(seq) = progress.next_undone() {
+        while let Some((seq, done)) = asked {
             // A rejection is a lost device, which its own callback reports.
-            let _ = Promised::new(device.work_done()).await;
+            let _ = done.await;
             progress.work_done(seq, now_ms());
+            asked = ask(&device, &progress);
         }
     }));
+}
+
+/// Asks when the last submission is done.
+fn ask(device: &Device, progress: &Progress) -> Option<(u64, Promised)> {
+    progress.next_undone().map(|seq| (seq, Promised::new(device.work_done())))
 }
 
 /// Milliseconds since some moment.
