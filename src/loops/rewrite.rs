@@ -50,6 +50,15 @@ impl IndexMap {
         Self { of: vec![None; count] }
     }
 
+    /// Each of so many indices stands for itself.
+    pub fn identity(count: usize) -> Self {
+        let mut map = Self::new(count);
+        for index in 0..count {
+            map.put(index, Affine::index(index, 0));
+        }
+        map
+    }
+
     /// What stands for an index.
     pub fn get(&self, index: IndexId) -> Option<&Affine> {
         self.of.get(index)?.as_ref()

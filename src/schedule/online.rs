@@ -18,10 +18,7 @@ fn is_below(nest: &Nest, at: usize) -> bool {
     };
     let Some(ExprKind::Binary(BinaryOp::Sub, of, from)) = exponent(below) else { return false };
     let range = |index: &IndexId| (nest.indices[*index].lo, nest.indices[*index].hi);
-    let mut map = IndexMap::new(nest.indices.len());
-    for index in 0..nest.indices.len() {
-        map.put(index, Affine::index(index, 0));
-    }
+    let mut map = IndexMap::identity(nest.indices.len());
     for (own, other) in sum.over.iter().zip(&greatest.over) {
         map.put(*own, Affine::index(*other, 0));
     }

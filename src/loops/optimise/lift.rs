@@ -35,10 +35,7 @@ fn share_indices(nest: &mut Nest) {
 fn share(expr: &mut Expr, indices: &[LoopIndex], known: &mut Vec<(usize, IndexId)>) {
     let height = height(expr);
     let ExprKind::Reduce { indices: over, body, .. } = &mut expr.kind else { return };
-    let mut map = IndexMap::new(indices.len());
-    for index in 0..indices.len() {
-        map.put(index, Affine::index(index, 0));
-    }
+    let mut map = IndexMap::identity(indices.len());
     let mut taken = Vec::new();
     for own in over {
         let range = |index: IndexId| (indices[index].lo, indices[index].hi);

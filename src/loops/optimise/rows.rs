@@ -42,10 +42,7 @@ pub fn spread(nest: &mut Nest, loops: &Loops, map: &IndexMap, rows: Rows) -> Opt
     let mut is_same = false;
     for stage in before {
         let Some(Fold { over, .. }) = &stage.fold else { continue };
-        let mut own = IndexMap::new(indices.len());
-        for index in 0..indices.len() {
-            own.put(index, Affine::index(index, 0));
-        }
+        let mut own = IndexMap::identity(indices.len());
         let mut is_row = over.len() == row.len();
         for (from, to) in over.iter().zip(&row) {
             let (one, two) = (&indices[*from], &indices[*to]);

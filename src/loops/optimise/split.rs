@@ -187,10 +187,7 @@ fn parts_of(loops: &mut Loops, at: usize, stage: usize, (busy, in_rows): (u64, b
     let terms = vec![(Term::Index(along), along_by), (Term::Index(part), part_by)];
     let from = lo + turns * parts;
     let is_whole = from >= hi;
-    let mut map = IndexMap::new(partial.indices.len());
-    for own in 0..partial.indices.len() {
-        map.put(own, Affine::index(own, 0));
-    }
+    let mut map = IndexMap::identity(partial.indices.len());
     map.put(along, Affine { constant: lo, terms });
     let mut is_mapped = map_expr(&mut of_part, &map);
     map.put(along, Affine::index(part + 1, 0));
