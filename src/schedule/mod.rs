@@ -132,8 +132,7 @@ pub fn candidates(nest: &Nest, target: &Target) -> Vec<Candidate> {
     let binding = target.binding.unwrap_or(Binding::Pooled);
     let turns = if target.is_cpu && has_branches(nest) { 1 } else { UNROLLED };
     let may_group = |spread: &Spread| target.has_subgroups && *spread == Spread::PerWorkgroup && accumulates(nest);
-    // A core goes through a subgroup one lane after the other.
-    let is_grouped = target.forced.map_or(!target.is_cpu, |forced| forced == Forced::Subgroups);
+    let is_grouped = target.forced != Some(Forced::PerWorkgroup);
     let schedule = |spread: Spread| {
         let subgroups = is_grouped && may_group(&spread);
         Schedule { spread, lanes: LANES, turns, by_fours, binding, is_online: false, subgroups }

@@ -96,6 +96,32 @@ for (const driver of ["gpu", "host"]) {
   });
 }
 
+test("gpu: there are subgroups where the adapter has them, but under WebGPU's own limits", async () => {
+  const { opened, plain, have, sums } = await inPage(async () => {
+    const [adapter, device] = [await navigator.gpu.requestAdapter(), await wgslab.Device.open()];
+    const other = await wgslab.Device.open({ limits: "default" });
+    const [opened, plain] = [device, other].map(({ limits }) => limits.hasSubgroups);
+    const have = adapter.features.has("subgroups") && navigator.gpu.wgslLanguageFeatures.has("subgroup_id");
+    const text = `enable subgroups;
+      @compute @workgroup_size(64) fn main(@builtin(local_invocation_index) lane: u32) {
+        store_y(lane, subgroupAdd(1u)); }`;
+    const y = device.node("y", { dtype: "u32", shape: [64] });
+    const compiling = device.compile("sums", { wgsl: text, tensors: { y: { node: y, access: "write" } } });
+    const code = have ? await compiling : await failure(() => compiling);
+    let sums = code.code;
+    if (have) {
+      const routine = await device.context().link(code);
+      routine.run();
+      sums = [...(await routine.context.readback(y))];
+    }
+    device.destroy();
+    other.destroy();
+    return { opened, plain, have, sums };
+  });
+  assert.deepEqual([opened, plain], [have, false]);
+  assert.ok(have ? sums.every((sum) => sum === sums[0] && 64 % sum === 0) : sums === "kernel-syntax", `${sums}`);
+});
+
 test("a merge buffer without a node says so", async () => {
   const merge = await inPage(async () => {
     const device = await wgslab.Device.open({ driver: "host" });

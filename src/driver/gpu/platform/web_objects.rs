@@ -19,7 +19,7 @@ export function requestAdapter(powerPreference) { return navigator.gpu.requestAd
 export async function requestDevice(adapter, isDefault) {
   const requiredLimits = {};
   if (!isDefault) for (const name in adapter.limits) requiredLimits[name] = adapter.limits[name];
-  const requiredFeatures = [...adapter.features].filter((name) => !isDefault && name === 'subgroups');
+  const requiredFeatures = !isDefault && adapter.features.has('subgroups') ? ['subgroups'] : [];
   const device = await adapter.requestDevice({ label: 'wgslab', requiredLimits, requiredFeatures });
   infos.set(device, adapter.info);
   return device;
