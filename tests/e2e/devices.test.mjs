@@ -106,7 +106,7 @@ test("gpu: there are subgroups where the adapter has them, but under WebGPU's ow
       @compute @workgroup_size(64) fn main(@builtin(local_invocation_index) lane: u32) {
         store_y(lane, subgroupAdd(1u)); }`;
     const y = device.node("y", { dtype: "u32", shape: [64] });
-    const compiling = device.compile("sums", { wgsl: text, tensors: { y: { node: y, access: "write" } } });
+    const compiling = device.compile("sums", text, { grid: [1], tensors: { y: { node: y, access: "write" } } });
     const code = have ? await compiling : await failure(() => compiling);
     let sums = code.code;
     if (have) {
