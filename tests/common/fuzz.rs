@@ -1,101 +1,26 @@
 //! Random programs three ways: what they mean, and what two drivers do. What fails is cut down.
 //!
 //! Nearly all of the time goes to shader compilers, so each program goes to the GPU twice: as a user would have it, and in
-//! another way that its seed draws. Or in the way that `WGSLAB_FUZZ_WAY` names, or in every one: see [`Ways`].
-
-use std::fmt;
+//! another way that its seed draws. Or in the way that `WGSLAB_FUZZ_WAY` names, or in every one: see [`Ways`]. All ways of a
+//! program are compiled together, and run beside one another; those that give the driver the same kernels run once.
 
 use wgslab::notation::program::{Origin, Program, ProgramNode, Ty};
 use wgslab::schedule::Candidate;
 use wgslab::{Binding, Code, Context, Device, Driver, Forced, MemoryMode, ProgramSpec, TensorNode};
 
+mod count;
 mod smaller;
+mod together;
+mod ways;
 
 use super::grow::{Grown, grow};
 use super::model::Random;
 use super::naive::{State, Val, decode, run, zeros};
+pub use count::Count;
 use smaller::smaller;
-
-/// How much was compared.
-#[derive(Clone, Debug, Default)]
-pub struct Count {
-    pub programs: u64,
-    pub statements: u64,
-    pub refused: u64,
-    pub elements: u64,
-    /// Elements of which nothing can be said.
-    pub unknown: u64,
-    /// Elements that must be exact.
-    pub exact: u64,
-    /// Whether the GPU has subgroups.
-    pub has_subgroups: bool,
-    /// What ran on the GPU, for each of the ways.
-    pub ways: [Ran; WAYS.len()],
-}
-
-/// What ran in one way.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Ran {
-    pub programs: u64,
-    /// Kernels by who computes a point: an invocation, one of a tile, a workgroup; of the last, those by subgroups.
-    pub kernels: [u64; 4],
-    /// Kernels whose tensors lie in three heaps or more.
-    pub heaps: u64,
-}
-
-/// Programs after which every way must have been gone, and every schedule met.
-const MANY: u64 = 500;
-
-impl Count {
-    /// # Errors
-    /// If too little was compared to prove anything, or some way was not gone.
-    pub fn check(&self, ways: Ways) -> Result<(), String> {
-        let is_enough = self.refused * 3 <= self.statements + self.refused && self.unknown * 3 <= self.elements;
-        let is_met = |(at, (way, ran)): (usize, (&OnGpu, &Ran))| match way.schedule {
-            _ if !ways.have(at) => true,
-            None if way.is_apart => ran.heaps * 4 > ran.programs,
-            None | Some(Forced::LikeGpu) => ran.programs > 0,
-            Some(Forced::PerPoint) => ran.kernels[0] > 0,
-            Some(Forced::Tiled) => ran.kernels[1] > 0,
-            Some(Forced::PerWorkgroup) => ran.kernels[2] > 0,
-            Some(Forced::Subgroups) => ran.kernels[2] > 0 && (ran.kernels[3] > 0) == self.has_subgroups,
-        };
-        let all = [0, 1, 2].into_iter().all(|who| self.ways.iter().any(|ran| ran.kernels[who] > 0));
-        let are_met = all && WAYS.iter().zip(&self.ways).enumerate().all(is_met);
-        if is_enough && (are_met || self.programs < MANY) {
-            Ok(())
-        } else {
-            Err(format!("too little was compared: {self}\n{}", self.table()))
-        }
-    }
-
-    /// How often each way was gone.
-    pub fn table(&self) -> String {
-        let mut text = format!(
-            "{:22}{:>10}{:>12}{:>10}{:>12}{:>12}{:>12}",
-            "on the gpu", "programs", "per point", "tiled", "workgroups", "subgroups", "3 heaps"
-        );
-        for (way, Ran { programs, kernels: [point, tiled, workgroup, subgroups], heaps }) in WAYS.iter().zip(self.ways)
-        {
-            text.push_str(&format!(
-                "\n{:22}{programs:>10}{point:>12}{tiled:>10}{workgroup:>12}{subgroups:>12}{heaps:>12}",
-                way.name
-            ));
-        }
-        text
-    }
-}
-
-impl fmt::Display for Count {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { programs, statements, refused, elements, unknown, exact, .. } = self;
-        write!(
-            f,
-            "{programs} programs of {statements} statements ({refused} refused), {elements} elements compared on each \
-             driver: {exact} exactly, {unknown} undefined"
-        )
-    }
-}
+use together::together;
+pub use ways::{APART_BYTES, Ways};
+use ways::{OnGpu, Takes, WAYS, drawn};
 
 /// What programs run on.
 #[derive(Debug)]
@@ -108,99 +33,6 @@ pub struct Devices<A: Driver, B: Driver> {
     pub apart: Device<B>,
     /// How programs go on it.
     pub ways: Ways,
-}
-
-/// How programs go on the GPU, beside as a user would have it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ways {
-    /// In one way, which the seed draws.
-    Drawn,
-    /// In the way of that number.
-    One(usize),
-    /// In every way.
-    Every,
-}
-
-impl Ways {
-    /// Those that the text names: `every`, or a name of the table of ways.
-    pub fn named(text: Option<&str>) -> Self {
-        let Some(text) = text.filter(|text| !text.is_empty()) else { return Self::Drawn };
-        if text == "every" {
-            return Self::Every;
-        }
-        let names: Vec<&str> = WAYS.iter().map(|way| way.name).collect();
-        let at = names.iter().position(|name| *name == text);
-        Self::One(at.unwrap_or_else(|| panic!("no way \"{text}\", but every, {}", names.join(", "))))
-    }
-
-    /// Whether programs go that way at some time.
-    fn have(self, at: usize) -> bool {
-        match self {
-            Self::Drawn => at == 0 || WAYS[at].weight > 0,
-            Self::One(one) => at == 0 || at == one,
-            Self::Every => true,
-        }
-    }
-}
-
-/// A slab of [`Devices::apart`], in which most tensors fit, and a heap: each slab has one of its own, made to measure.
-pub const APART_BYTES: [u64; 2] = [16 << 10, 1];
-
-/// A way that a program goes on the GPU.
-struct OnGpu {
-    name: &'static str,
-    is_plain: bool,
-    is_apart: bool,
-    schedule: Option<Forced>,
-    /// The schedules of its kernels.
-    takes: Takes,
-    /// How often it is drawn.
-    weight: u64,
-}
-
-/// Which of all schedules that a kernel has it takes: fours or none, many lanes, direct bindings.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Takes {
-    First,
-    /// One that is drawn.
-    Drawn,
-    /// Each in turn, with both binding plans.
-    Each,
-}
-
-/// As a user would have it, always; of the others one, drawn.
-const WAYS: [OnGpu; 10] = {
-    const fn way(name: &'static str, weight: u64) -> OnGpu {
-        OnGpu { name, is_plain: false, is_apart: false, schedule: None, takes: Takes::First, weight }
-    }
-    [
-        way("as it is", 0),
-        OnGpu { is_plain: true, ..way("plain", 3) },
-        OnGpu { schedule: Some(Forced::Tiled), ..way("forced tiled", 3) },
-        OnGpu { schedule: Some(Forced::PerWorkgroup), ..way("forced per workgroup", 3) },
-        OnGpu { schedule: Some(Forced::Subgroups), ..way("forced subgroups", 3) },
-        OnGpu { schedule: Some(Forced::LikeGpu), ..way("as on a gpu", 3) },
-        // Most kernels are so anyway.
-        OnGpu { schedule: Some(Forced::PerPoint), ..way("forced per point", 1) },
-        OnGpu { is_apart: true, ..way("many heaps", 2) },
-        OnGpu { takes: Takes::Drawn, ..way("schedules drawn", 4) },
-        // Twenty times and more, so where that is asked for.
-        OnGpu { takes: Takes::Each, ..way("each schedule", 0) },
-    ]
-};
-
-/// The other way of a seed.
-fn drawn(seed: u64) -> usize {
-    let all = WAYS.iter().map(|way| way.weight).sum();
-    let mut roll = Random::new(!seed).below(all);
-    WAYS.iter()
-        .position(|way| {
-            roll < way.weight || {
-                roll -= way.weight;
-                false
-            }
-        })
-        .unwrap_or(0)
 }
 
 /// The nodes that are in the context after the runs, by name.
@@ -227,67 +59,118 @@ enum Take {
     Nth(usize),
 }
 
-/// What a program leaves, what it was compiled to, and how many of its kernels are bound to three heaps or more.
-async fn drive<D: Driver>(
-    way: &Way<'_, D>,
-    grown: &Grown,
-    program: &Program,
-) -> Result<(Contents, Code<D>, u64), String> {
-    let device = way.device;
-    let mut spec = ProgramSpec::new("fuzz", grown.text.clone()).outputs(grown.outputs.clone());
-    (spec.is_plain, spec.schedule, spec.binding) = (way.is_plain, way.schedule, way.binding);
-    let mut nodes = Vec::new();
-    for node in &grown.given {
+/// The nodes that a program is given.
+fn nodes_of(grown: &Grown) -> Vec<TensorNode> {
+    let node = |node: &wgslab::notation::check::Given| {
         let mode = if node.is_constant { MemoryMode::Constant } else { MemoryMode::OnDevice };
-        nodes.push(TensorNode::with_mode(node.name.clone(), node.dtype, node.shape.clone(), mode));
-    }
-    for node in &nodes {
-        spec = spec.node(node);
-    }
-    let loaded: Vec<(&TensorNode, &[u8])> = nodes.iter().zip(grown.bytes.iter().map(Vec::as_slice)).collect();
-    let text = |error: wgslab::Error| format!("refused: {error}");
-    if way.is_apart {
-        // Heaps that earlier programs left would hold all of this one.
-        device.free_unused_constants();
-        device.trim().map_err(text)?;
-    }
-    let mut context = Context::root(device);
-    for together in loaded.chunks(if way.is_apart { 1 } else { loaded.len().max(1) }) {
-        context = context.init_from_host_many(together).map_err(text)?;
-    }
-    let mut code = device.compile(spec).await.map_err(text)?;
-    let mut random = Random::new(if let Take::Drawn(seed) = way.takes { seed } else { 0 });
-    let mut take = |(_, candidates): (&str, &[Candidate])| match way.takes {
-        Take::First => 0,
-        Take::Drawn(_) => random.below(candidates.len() as u64) as usize,
-        Take::Nth(at) => at % candidates.len(),
+        TensorNode::with_mode(node.name.clone(), node.dtype, node.shape.clone(), mode)
     };
-    let chosen: Vec<usize> = code.candidates().map(&mut take).collect();
-    if chosen.iter().any(|at| *at > 0) {
-        code = device.reschedule(&code, &chosen).await.map_err(text)?;
-    }
-    let routine = context.link(&code).await.map_err(text)?;
-    let values: Vec<(&str, i32)> = (grown.statics.iter())
-        .filter(|(name, _)| program.statics.contains(name))
-        .map(|(name, value)| (name.as_str(), *value))
-        .collect();
-    for _ in 0..grown.runs {
-        routine.run_with(&values).map_err(text)?;
-    }
-    let mut read = Vec::new();
-    for node in &program.nodes {
-        let tensor = code.node(&node.name).ok().filter(|tensor| routine.context().loc(tensor).is_some());
-        if let Some(tensor) = tensor {
-            read.push((node.name.clone(), tensor.clone()));
-        } else if node.origin != Origin::Created || node.is_output {
-            return Err(format!("\"{}\" is not in the context", node.name));
+    grown.given.iter().map(node).collect()
+}
+
+fn said(error: wgslab::Error) -> String {
+    format!("refused: {error}")
+}
+
+impl<D: Driver> Way<'_, D> {
+    /// A program, each kernel in the first of its schedules.
+    async fn compile(&self, grown: &Grown, nodes: &[TensorNode]) -> Result<Code<D>, String> {
+        let mut spec = ProgramSpec::new("fuzz", grown.text.clone()).outputs(grown.outputs.clone());
+        (spec.is_plain, spec.schedule, spec.binding) = (self.is_plain, self.schedule, self.binding);
+        for node in nodes {
+            spec = spec.node(node);
         }
+        self.device.compile(spec).await.map_err(said)
     }
-    let tensors: Vec<&TensorNode> = read.iter().map(|(_, tensor)| tensor).collect();
-    let bytes = routine.context().to_host_many(&tensors).await.map_err(text)?;
-    let is_wide = |line: &&str| line.starts_with("pooled") && line.contains("; binding 2 (");
-    let heaps = routine.explain().lines().filter(is_wide).count() as u64;
-    Ok((read.iter().map(|(name, _)| name.clone()).zip(bytes).collect(), code, heaps))
+
+    /// Its kernels in the schedules that they take.
+    async fn take(&self, code: &Code<D>) -> Result<Code<D>, String> {
+        let chosen = self.chosen(code);
+        if chosen.iter().all(|at| *at == 0) {
+            return Ok(code.clone());
+        }
+        self.device.reschedule(code, &chosen).await.map_err(said)
+    }
+
+    /// The number of the schedule that each kernel takes.
+    fn chosen(&self, code: &Code<D>) -> Vec<usize> {
+        let mut random = Random::new(if let Take::Drawn(seed) = self.takes { seed } else { 0 });
+        let mut take = |(_, candidates): (&str, &[Candidate])| match self.takes {
+            Take::First => 0,
+            Take::Drawn(_) => random.below(candidates.len() as u64) as usize,
+            Take::Nth(at) => at % candidates.len(),
+        };
+        code.candidates().map(&mut take).collect()
+    }
+
+    /// All that the driver is given with a code: what is the same in two ways, it cannot tell apart.
+    fn given(&self, code: &Code<D>) -> String {
+        let mut text = format!("{:p} {}", self.device, self.is_apart);
+        let mut nodes: Vec<&TensorNode> = Vec::new();
+        for ((spec, (_, candidates)), at) in code.specs().zip(code.candidates()).zip(self.chosen(code)) {
+            text.push_str(&format!("\n{:?} {:?}", spec.grid, candidates[at].schedule.binding));
+            for tensor in &spec.tensors {
+                let number = nodes.iter().position(|node| **node == tensor.node).unwrap_or_else(|| {
+                    nodes.push(&tensor.node);
+                    nodes.len() - 1
+                });
+                let node = &tensor.node;
+                let (label, dtype, shape, mode) = (node.label(), node.dtype(), node.shape(), node.mode());
+                text.push_str(&format!(", {number} {label} {dtype} {shape:?} {mode:?} {:?}", tensor.access));
+            }
+            text.push_str(&format!("\n{:?}\n{}", spec.statics, spec.text));
+        }
+        text
+    }
+
+    /// What a code leaves, and how many of its kernels are bound to three heaps or more.
+    async fn run(
+        &self,
+        grown: &Grown,
+        program: &Program,
+        nodes: &[TensorNode],
+        code: &Code<D>,
+    ) -> Result<(Contents, u64), String> {
+        let loaded: Vec<(&TensorNode, &[u8])> = nodes.iter().zip(grown.bytes.iter().map(Vec::as_slice)).collect();
+        if self.is_apart {
+            // Heaps that earlier programs left would hold all of this one.
+            self.device.free_unused_constants();
+            self.device.trim().map_err(said)?;
+        }
+        let mut context = Context::root(self.device);
+        for together in loaded.chunks(if self.is_apart { 1 } else { loaded.len().max(1) }) {
+            context = context.init_from_host_many(together).map_err(said)?;
+        }
+        let routine = context.link(code).await.map_err(said)?;
+        let values: Vec<(&str, i32)> = (grown.statics.iter())
+            .filter(|(name, _)| program.statics.contains(name))
+            .map(|(name, value)| (name.as_str(), *value))
+            .collect();
+        for _ in 0..grown.runs {
+            routine.run_with(&values).map_err(said)?;
+        }
+        let mut read = Vec::new();
+        for node in &program.nodes {
+            let tensor = code.node(&node.name).ok().filter(|tensor| routine.context().loc(tensor).is_some());
+            if let Some(tensor) = tensor {
+                read.push((node.name.clone(), tensor.clone()));
+            } else if node.origin != Origin::Created || node.is_output {
+                return Err(format!("\"{}\" is not in the context", node.name));
+            }
+        }
+        let tensors: Vec<&TensorNode> = read.iter().map(|(_, tensor)| tensor).collect();
+        let bytes = routine.context().to_host_many(&tensors).await.map_err(said)?;
+        let is_wide = |line: &&str| line.starts_with("pooled") && line.contains("; binding 2 (");
+        let heaps = routine.explain().lines().filter(is_wide).count() as u64;
+        Ok((read.iter().map(|(name, _)| name.clone()).zip(bytes).collect(), heaps))
+    }
+}
+
+/// What a program leaves that goes one way by itself.
+async fn drive<D: Driver>(way: &Way<'_, D>, grown: &Grown, program: &Program) -> Result<Contents, String> {
+    let nodes = nodes_of(grown);
+    let code = way.take(&way.compile(grown, &nodes).await?).await?;
+    Ok(way.run(grown, program, &nodes, &code).await?.0)
 }
 
 /// What a program means, or `None` where it cannot be run.
@@ -357,7 +240,7 @@ fn shown(value: Val) -> String {
 async fn fault<D: Driver>(way: &Way<'_, D>, grown: &Grown, count: &mut Count) -> Option<String> {
     let (program, state) = meaning(grown)?;
     match drive(way, grown, &program).await {
-        Ok((contents, ..)) => difference(&program, &state, &contents, count),
+        Ok(contents) => difference(&program, &state, &contents, count),
         Err(error) => Some(error),
     }
 }
@@ -422,72 +305,28 @@ pub async fn check_seed<A: Driver, B: Driver>(
         binding: None,
         takes: Take::First,
     };
-    check.one_way("host", &on_host(false), count).await?;
+    check.alone("host", &on_host(false), count).await?;
     // What is compared is counted once.
     let mut none = Count::default();
-    check.one_way("host, plain", &on_host(true), &mut none).await?;
-    // The first one stays until the others are done: kernels that are the same in both are compiled once.
-    let mut codes = Vec::new();
+    check.alone("host, plain", &on_host(true), &mut none).await?;
     let others = match devices.ways {
         Ways::Drawn => drawn(seed)..drawn(seed) + 1,
         Ways::One(one) => one..one + 1,
         Ways::Every => 1..WAYS.len(),
     };
+    let mut goings = Vec::new();
     for at in [0].into_iter().chain(others) {
-        let OnGpu { name, is_plain, is_apart, schedule, takes, .. } = WAYS[at];
-        let is_small = |node: &ProgramNode| {
-            let len: u64 = node.shape.iter().map(|extent| u64::from(*extent)).product();
-            len * node.dtype.size_bytes() <= APART_BYTES[0]
-        };
-        let device = if is_apart && check.program.nodes.iter().all(is_small) {
-            &devices.apart
-        } else if schedule == Some(Forced::Subgroups) || takes != Takes::First {
-            &devices.wide
-        } else {
-            &devices.gpu
-        };
         count.ways[at].programs += 1;
-        let bindings = match takes {
-            Takes::Each => &[Some(Binding::Pooled), Some(Binding::Direct)][..],
-            // One for each tensor would not show which heaps they are in.
-            _ if is_apart => &[Some(Binding::Pooled)],
-            _ => &[None],
-        };
-        for &binding in bindings {
-            let (mut turn, mut turns) = (0, 1);
-            while turn < turns {
-                let take = match takes {
-                    Takes::First => Take::First,
-                    Takes::Drawn => Take::Drawn(seed),
-                    Takes::Each => Take::Nth(turn),
-                };
-                let way = Way { device, is_plain, is_apart, schedule, binding, takes: take };
-                let name = match binding {
-                    Some(binding) if takes == Takes::Each => format!("gpu, {name}, {binding:?} {turn}"),
-                    _ => format!("gpu, {name}"),
-                };
-                let (code, heaps) = check.one_way(&name, &way, &mut none).await?;
-                count.ways[at].heaps += heaps;
-                let text = code.explain();
-                for (kernels, who) in count.ways[at].kernels.iter_mut().zip([
-                    ", an invocation each",
-                    ", an invocation for",
-                    ", a workgroup",
-                    "; schedule workgroup by subgroups",
-                ]) {
-                    *kernels += text.matches(who).count() as u64;
-                }
-                if takes == Takes::Each {
-                    turns = code.candidates().map(|(_, candidates)| candidates.len()).max().unwrap_or(1);
-                }
-                if turn == 0 {
-                    codes.push(code);
-                }
-                turn += 1;
-            }
-        }
+        goings.extend(check.goings(at, devices));
     }
-    Ok(())
+    check.on_gpu(goings, count).await
+}
+
+/// A program that goes a way of the table.
+struct Going<'d, D: Driver> {
+    at: usize,
+    name: String,
+    way: Way<'d, D>,
 }
 
 /// A program, and what it should leave.
@@ -499,16 +338,107 @@ struct Check {
 }
 
 impl Check {
-    async fn one_way<D: Driver>(
-        &self,
-        name: &str,
-        way: &Way<'_, D>,
-        count: &mut Count,
-    ) -> Result<(Code<D>, u64), String> {
+    /// The goings of a way of the table, but for the turns of each schedule.
+    fn goings<'d, A: Driver, B: Driver>(&self, at: usize, devices: &'d Devices<A, B>) -> Vec<Going<'d, B>> {
+        let OnGpu { name, is_plain, is_apart, schedule, takes, .. } = WAYS[at];
+        let is_small = |node: &ProgramNode| {
+            let len: u64 = node.shape.iter().map(|extent| u64::from(*extent)).product();
+            len * node.dtype.size_bytes() <= APART_BYTES[0]
+        };
+        let device = if is_apart && self.program.nodes.iter().all(is_small) {
+            &devices.apart
+        } else if schedule == Some(Forced::Subgroups) || takes != Takes::First {
+            &devices.wide
+        } else {
+            &devices.gpu
+        };
+        let bindings = match takes {
+            Takes::Each => &[Some(Binding::Pooled), Some(Binding::Direct)][..],
+            // One for each tensor would not show which heaps they are in.
+            _ if is_apart => &[Some(Binding::Pooled)],
+            _ => &[None],
+        };
+        let takes = match takes {
+            Takes::First => Take::First,
+            Takes::Drawn => Take::Drawn(self.seed),
+            Takes::Each => Take::Nth(0),
+        };
+        let going = |&binding: &Option<Binding>| {
+            let name = match (takes, binding) {
+                (Take::Nth(_), Some(binding)) => format!("gpu, {name}, {binding:?}"),
+                _ => format!("gpu, {name}"),
+            };
+            Going { at, name, way: Way { device, is_plain, is_apart, schedule, binding, takes } }
+        };
+        bindings.iter().map(going).collect()
+    }
+
+    /// Goes all the ways beside one another, each that is unlike those before it, and those with turns in each of them.
+    async fn on_gpu<D: Driver>(&self, goings: Vec<Going<'_, D>>, count: &mut Count) -> Result<(), String> {
+        let nodes = nodes_of(&self.grown);
+        let compiled = together(goings.iter().map(|going| going.way.compile(&self.grown, &nodes))).await;
+        let (mut turns, mut wrong) = (Vec::new(), Vec::new());
+        for (Going { at, name, way }, code) in goings.into_iter().zip(compiled) {
+            let code = match code {
+                Ok(code) => code,
+                Err(message) => {
+                    wrong.push((Going { at, name, way }, message));
+                    continue;
+                }
+            };
+            if let Take::Nth(_) = way.takes {
+                let most = code.candidates().map(|(_, candidates)| candidates.len()).max().unwrap_or(1);
+                turns.extend((0..most).map(|turn| {
+                    let way = Way { takes: Take::Nth(turn), ..way };
+                    (Going { at, name: format!("{name} {turn}"), way }, code.clone())
+                }));
+            } else {
+                turns.push((Going { at, name, way }, code));
+            }
+        }
+        // All codes stay until the end: kernels that are the same in two of them are compiled once.
+        let taken = together(turns.iter().map(|(going, code)| going.way.take(code))).await;
+        let (mut unlike, mut given) = (Vec::new(), Vec::new());
+        for ((going, _), code) in turns.into_iter().zip(taken) {
+            match code {
+                Err(message) => wrong.push((going, message)),
+                Ok(code) => {
+                    let this = going.way.given(&code);
+                    count.ways[going.at].note(&code.explain(), given.contains(&this));
+                    if !given.contains(&this) {
+                        given.push(this);
+                        unlike.push((going, code));
+                    }
+                }
+            }
+        }
+        let ran =
+            together(unlike.iter().map(|(going, code)| going.way.run(&self.grown, &self.program, &nodes, code))).await;
+        for ((going, _), ran) in unlike.into_iter().zip(ran) {
+            let message = match ran {
+                Err(message) => Some(message),
+                Ok((contents, heaps)) => {
+                    count.ways[going.at].heaps += heaps;
+                    difference(&self.program, &self.state, &contents, &mut Count::default())
+                }
+            };
+            if let Some(message) = message {
+                wrong.push((going, message));
+            }
+        }
+        // The others may have failed because one did.
+        for (Going { name, way, .. }, _) in &wrong {
+            self.alone(name, way, &mut Count::default()).await?;
+        }
+        let Some((Going { name, .. }, message)) = wrong.first() else { return Ok(()) };
+        Err(report(self.seed, &format!("{name}, but not by itself"), &self.grown, message))
+    }
+
+    async fn alone<D: Driver>(&self, name: &str, way: &Way<'_, D>, count: &mut Count) -> Result<(), String> {
         let message = match drive(way, &self.grown, &self.program).await {
             Err(message) => message,
-            Ok((contents, code, heaps)) => match difference(&self.program, &self.state, &contents, count) {
-                None => return Ok((code, heaps)),
+            Ok(contents) => match difference(&self.program, &self.state, &contents, count) {
+                None => return Ok(()),
                 Some(message) => message,
             },
         };

@@ -2,9 +2,10 @@
 //!
 //! `WGSLAB_PROGRAM_FUZZ=20000 cargo test --release --test native fuzz::random -- --nocapture` runs more than the few hundred
 //! of every test run; `WGSLAB_SEED=n` begins elsewhere, so that processes share a range; `WGSLAB_SHOW_REFUSED=1` prints the
-//! statements that the checker refuses; `WGSLAB_FUZZ_WAY=every` sends each program on the GPU in every way, `"each schedule"` in each
-//! schedule of its kernels with both binding plans, and other names of the table in `tests/common/fuzz.rs` in one way. A program that fails is cut down to what it takes. `GALLIVM_PERF=nopt` keeps llvmpipe
-//! from optimising, which is three times as fast.
+//! statements that the checker refuses; `WGSLAB_FUZZ_WAY=every` sends each program on the GPU in every way, `"each schedule"`
+//! in each schedule of its kernels with both binding plans, and other names of the table in `tests/common/fuzz/ways.rs` in one
+//! way. Every way takes half a second of a core for a program, nearly all of it in the driver's compiler. A program that fails
+//! is cut down to what it takes. `GALLIVM_PERF=nopt` keeps llvmpipe from optimising, which is three times as fast.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
