@@ -22,6 +22,7 @@ pub(super) fn target(limits: &DeviceLimits, adapter: &AdapterInfo, spec: &Progra
         leaves_loops: adapter.name.starts_with("llvmpipe"),
         is_aligned: false,
         most_lanes: limits.invocations_per_workgroup,
+        most_bytes: limits.workgroup_storage_bytes,
         has_subgroups: limits.has_subgroups,
         forced: spec.schedule.filter(|forced| *forced != Forced::LikeGpu),
         binding: spec.binding,

@@ -59,6 +59,8 @@ pub enum Forced {
     PerPoint,
     /// An invocation several points, which need not divide what there is.
     Tiled,
+    /// An invocation several points, of which the workgroup has in its memory what several invocations want.
+    Staged,
     /// A workgroup a point.
     PerWorkgroup,
     /// A workgroup a point, and subgroups where the device has them.
@@ -69,7 +71,8 @@ pub enum Forced {
 
 impl Forced {
     /// Every way.
-    pub const ALL: [Self; 5] = [Self::PerPoint, Self::Tiled, Self::PerWorkgroup, Self::Subgroups, Self::LikeGpu];
+    pub const ALL: [Self; 6] =
+        [Self::PerPoint, Self::Tiled, Self::Staged, Self::PerWorkgroup, Self::Subgroups, Self::LikeGpu];
 }
 
 /// How a kernel reaches its tensors.

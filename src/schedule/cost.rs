@@ -11,14 +11,14 @@ use crate::schedule::{MANY_POINTS, MANY_POINTS_ON_CPU, Spread, iterations};
 /// Lengths of a tile along two indices, the first the longer.
 const TILES: [[u32; 2]; 8] = [[2, 1], [4, 1], [8, 1], [2, 2], [4, 2], [4, 4], [8, 4], [8, 8]];
 /// What an invocation accumulates, at most: that many registers. Points that accumulate nothing take two.
-const MOST_SUMS: u64 = 64;
+pub(super) const MOST_SUMS: u64 = 64;
 /// Parts of the expressions of all points of a tile, at most: the length of the text.
-const MOST_PARTS: u64 = 4096;
+pub(super) const MOST_PARTS: u64 = 4096;
 /// What a tile must cost, of what it costs without one, to be worth the registers that it takes from other invocations. On a
 /// CPU there are none to take them from.
-const WORTH: f64 = 0.75;
+pub(super) const WORTH: f64 = 0.75;
 /// Invocations that keep a device busy.
-const BUSY: f64 = 16384.0;
+pub(super) const BUSY: f64 = 16384.0;
 /// The same where there are a few cores, with a few lanes each.
 const BUSY_CPU: f64 = 256.0;
 /// How much longer a workgroup takes where its barriers are waited for.
@@ -62,6 +62,13 @@ impl<'a> Parts<'a> {
             }
             parts.sums += u64::from(stage.fold.as_ref().is_some_and(|fold| fold.op.is_some()));
         }
+        parts
+    }
+
+    /// The parts of an expression that is computed so many times.
+    pub(super) fn of_expr(nest: &'a Nest, expr: &Expr, times: f64) -> Self {
+        let mut parts = Parts { nest, by_fours: false, all: Vec::new(), sums: 0 };
+        parts.add(expr, times);
         parts
     }
 
@@ -137,7 +144,7 @@ impl<'a> Parts<'a> {
     }
 
     /// What the points of a tile cost.
-    fn of_tile(&self, tile: &[u32]) -> f64 {
+    pub(super) fn of_tile(&self, tile: &[u32]) -> f64 {
         let mut sum = 0.0;
         for part in &self.all {
             let mut cost = part.weight;
@@ -162,7 +169,7 @@ impl<'a> Parts<'a> {
         }
         let cost = match spread {
             // Nothing goes faster than with as many invocations as keep the device busy.
-            Spread::PerPoint => self.of_tile(tile) * f64::max(invocations, busy),
+            Spread::PerPoint | Spread::Staged { .. } => self.of_tile(tile) * f64::max(invocations, busy),
             Spread::Tiled(_) => {
                 let worth = if is_cpu { 1.0 } else { WORTH };
                 self.of_tile(tile) * f64::max(invocations, busy) / worth
@@ -178,8 +185,13 @@ impl<'a> Parts<'a> {
     }
 
     /// Registers that a point takes.
-    fn registers(&self) -> u64 {
+    pub(super) fn registers(&self) -> u64 {
         if self.sums == 0 { 2 } else { self.sums }
+    }
+
+    /// How many parts there are.
+    pub(super) fn count(&self) -> u64 {
+        self.all.len() as u64
     }
 
     /// Adds the tiles that an invocation has registers for.
@@ -190,8 +202,7 @@ impl<'a> Parts<'a> {
                 for [long, short] in TILES {
                     let points = u64::from(long * short);
                     let fits = |index: IndexId, length: u32| iterations(indices, &[index]) >= u64::from(length);
-                    let is_small =
-                        points * self.registers() <= MOST_SUMS && points * self.all.len() as u64 <= MOST_PARTS;
+                    let is_small = points * self.registers() <= MOST_SUMS && points * self.count() <= MOST_PARTS;
                     // A square once.
                     let is_known = long == short && other < at;
                     if (short > 1) != (other != at)

@@ -13,6 +13,7 @@ impl fmt::Display for Spread {
             Self::PerPoint => f.write_str("an invocation each"),
             Self::Tiled(tile) => write!(f, "an invocation for {}", List(tile)),
             Self::PerWorkgroup => f.write_str("a workgroup each"),
+            Self::Staged { tile, .. } => write!(f, "lanes that share what they load for {}", List(tile)),
         }
     }
 }
@@ -79,5 +80,7 @@ mod tests {
         assert_eq!(Spread::PerPoint.to_string(), "an invocation each");
         assert_eq!(Spread::Tiled(vec![4, 8]).to_string(), "an invocation for [4, 8]");
         assert_eq!(Spread::PerWorkgroup.to_string(), "a workgroup each");
+        let staged = Spread::Staged { tile: vec![4, 8], turns: 16 };
+        assert_eq!(staged.to_string(), "lanes that share what they load for [4, 8]");
     }
 }

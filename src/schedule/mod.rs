@@ -4,6 +4,7 @@
 mod cost;
 pub mod explain;
 mod online;
+pub mod staged;
 
 use std::fmt;
 
@@ -18,7 +19,7 @@ use crate::schedule::cost::Parts;
 pub use crate::schedule::online::online;
 
 /// Changes whenever a schedule comes to mean other text: what was measured before is measured again then.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// How the points of a nest are computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +49,14 @@ pub enum Spread {
     Tiled(Vec<u32>),
     /// One workgroup each, whose invocations share the reduced indices and add up what they have, in a tree or by subgroups.
     PerWorkgroup,
+    /// One invocation several, as in `Tiled`, of two free indices; its workgroup computes what several invocations want of so
+    /// many turns of the reduction together, and has it in its memory.
+    Staged {
+        /// Values of each free index: of two of them several.
+        tile: Vec<u32>,
+        /// Turns that are in memory together.
+        turns: u32,
+    },
 }
 
 /// A schedule that is legal for a nest.
@@ -73,6 +82,8 @@ pub struct Target {
     pub is_aligned: bool,
     /// Invocations of a workgroup, at most.
     pub most_lanes: u32,
+    /// Bytes of memory of a workgroup, at most.
+    pub most_bytes: u32,
     /// Whether kernels may use subgroup operations.
     pub has_subgroups: bool,
     /// Whether the spread is settled.
@@ -103,6 +114,8 @@ const UNROLLED: u32 = 4;
 const MOST_SPREADS: usize = 6;
 /// Spreads of which there are variants.
 const VARIED: usize = 2;
+/// How much longer it takes on a CPU where values go through workgroup memory, at least.
+const STAGED_ON_CPU: u64 = 4;
 
 /// Ways in which long reductions are split.
 pub const SPLITTINGS: usize = 4;
@@ -135,6 +148,7 @@ pub fn candidates(nest: &Nest, target: &Target) -> Vec<Candidate> {
     let is_grouped = target.forced != Some(Forced::PerWorkgroup);
     let schedule = |spread: Spread| {
         let subgroups = is_grouped && may_group(&spread);
+        let by_fours = by_fours && !matches!(spread, Spread::Staged { .. });
         Schedule { spread, lanes: LANES, turns, by_fours, binding, is_online: false, subgroups }
     };
     let parts = Parts::new(nest, by_fours);
@@ -144,6 +158,18 @@ pub fn candidates(nest: &Nest, target: &Target) -> Vec<Candidate> {
         insert(&mut all, Candidate { schedule: schedule(spread), cost });
     }
     all.truncate(MOST_SPREADS);
+    let least = all.first().map_or(0, |candidate| candidate.cost);
+    let staged = if may_stage(nest, target) { staged::spreads(nest, target) } else { Vec::new() };
+    if target.forced == Some(Forced::Staged) && !staged.is_empty() {
+        all.clear();
+    }
+    for (spread, mut cost) in staged {
+        if target.is_cpu {
+            // A core has no such memory: it waits for barriers, and copies what its cache holds anyway.
+            cost = cost.max(least).saturating_mul(STAGED_ON_CPU);
+        }
+        insert(&mut all, Candidate { schedule: schedule(spread), cost });
+    }
     let online = online(nest);
     let others = Parts::new(nest, !by_fours && target.is_aligned);
     for at in 0..all.len().min(VARIED) {
@@ -170,7 +196,13 @@ pub fn candidates(nest: &Nest, target: &Target) -> Vec<Candidate> {
             vary(dearer, &|schedule| schedule.subgroups = !schedule.subgroups);
         }
         if target.most_lanes >= MANY_LANES {
-            vary(dearer, &|schedule| schedule.lanes = MANY_LANES);
+            vary(dearer, &|schedule| {
+                schedule.lanes = MANY_LANES;
+                // As many bytes as before.
+                if let Spread::Staged { turns, .. } = &mut schedule.spread {
+                    *turns /= 2;
+                }
+            });
         }
         if target.binding.is_none() {
             vary(dearer, &|schedule| schedule.binding = Binding::Direct);
@@ -189,18 +221,37 @@ fn insert(sorted: &mut Vec<Candidate>, candidate: Candidate) {
     sorted.insert(at, candidate);
 }
 
-/// The spreads that are legal, and not known to be much too slow.
+/// Whether a workgroup may share the reduced indices of its points.
+fn may_share(nest: &Nest) -> bool {
+    let folded = |stage: &Stage| stage.fold.as_ref().map(|fold| iterations(&nest.indices, &fold.over));
+    nest.stages.iter().all(|stage| folded(stage).is_none_or(|count| count < MOST_ITERATIONS)) && !nest.is_atomic()
+}
+
+/// Whether it must, since one invocation would leave its loop too early.
+fn must_share(nest: &Nest, target: &Target) -> bool {
+    target.leaves_loops && nest.has_fold() && turns(nest) > MOST_TURNS
+}
+
+/// Whether an invocation may have several points. Those that a u32 does not count are looped over.
+fn may_tile(nest: &Nest, target: &Target) -> bool {
+    iterations(&nest.indices, &nest.free) <= u64::from(u32::MAX) && !(target.is_cpu && has_branches(nest))
+}
+
+/// Whether values may go through workgroup memory.
+fn may_stage(nest: &Nest, target: &Target) -> bool {
+    matches!(target.forced, None | Some(Forced::Staged))
+        && may_tile(nest, target)
+        && may_share(nest)
+        && !must_share(nest, target)
+}
+
+/// The spreads that are legal, and not known to be much too slow, but for those through workgroup memory.
 fn spreads(nest: &Nest, target: &Target, parts: &Parts<'_>) -> Vec<Spread> {
     let folded = |stage: &Stage| stage.fold.as_ref().map(|fold| iterations(&nest.indices, &fold.over));
-    let is_short = |stage: &Stage| folded(stage).is_none_or(|count| count < MOST_ITERATIONS);
     let is_long = |stage: &Stage| folded(stage).is_some_and(|count| count >= LONG_REDUCTION);
-    let may_share = nest.stages.iter().all(is_short) && !nest.is_atomic();
-    let must_share = target.leaves_loops && nest.has_fold() && turns(nest) > MOST_TURNS;
-    // Points that a u32 does not count are looped over.
-    let may_tile =
-        iterations(&nest.indices, &nest.free) <= u64::from(u32::MAX) && !(target.is_cpu && has_branches(nest));
+    let (may_share, may_tile) = (may_share(nest), may_tile(nest, target));
     match target.forced {
-        _ if must_share && may_share => vec![Spread::PerWorkgroup],
+        _ if may_share && must_share(nest, target) => vec![Spread::PerWorkgroup],
         Some(Forced::PerWorkgroup | Forced::Subgroups) if may_share => vec![Spread::PerWorkgroup],
         Some(Forced::Tiled) if may_tile => vec![Spread::Tiled(cost::forced(nest))],
         Some(_) => vec![Spread::PerPoint],
@@ -223,11 +274,14 @@ impl fmt::Display for Schedule {
         match &self.spread {
             Spread::PerPoint => f.write_str("point")?,
             Spread::PerWorkgroup => f.write_str("workgroup")?,
-            Spread::Tiled(tile) => {
+            Spread::Tiled(tile) | Spread::Staged { tile, .. } => {
                 for (at, length) in tile.iter().enumerate() {
                     write!(f, "{}{length}", if at == 0 { "tile " } else { "x" })?;
                 }
             }
+        }
+        if let Spread::Staged { turns, .. } = &self.spread {
+            write!(f, " staged by {turns}")?;
         }
         let subgroups = if self.subgroups { " by subgroups" } else { "" };
         let online = if self.is_online { " online" } else { "" };

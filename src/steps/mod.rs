@@ -9,7 +9,7 @@ pub(crate) mod position;
 pub(crate) mod reduce;
 mod tile;
 
-use crate::loops::ir::{BufferIndex, Fold, Loops, Nest, Store};
+use crate::loops::ir::{BufferIndex, Fold, Loops, Nest, Stage, Store};
 use crate::notation::ast::Accumulate;
 use crate::notation::program::{IndexId, LoopIndex, Ty, Value};
 use crate::steps::block::{Block, Reg, ZERO};
@@ -135,14 +135,7 @@ impl<'a> Lowering<'a> {
         let nest = self.nest;
         let mut places = Vec::new();
         for (number, stage) in nest.stages.iter().enumerate() {
-            let mut values = Vec::new();
-            for at in 0..self.points.len() {
-                self.go_to(at);
-                if let Some(store) = stage.store_of(false) {
-                    places.push(self.place_of(store));
-                }
-                values.push(self.expr(stage.fold.as_ref().map_or(&stage.value, |fold| &fold.start)));
-            }
+            let mut values = self.before(stage, &mut places);
             if let Some(greatest) = number.checked_sub(1).filter(|before| self.online == Some(*before)) {
                 let first = self.stages.len() - values.len();
                 let mut maxima = self.stages.split_off(first);
@@ -158,6 +151,19 @@ impl<'a> Lowering<'a> {
             self.stages.extend(values);
         }
         self.stores(&places);
+    }
+
+    /// A stage at each of the points before it accumulates, and where what it comes to is stored.
+    pub fn before(&mut self, stage: &Stage, places: &mut Vec<Place>) -> Vec<Reg> {
+        let mut values = Vec::new();
+        for at in 0..self.points.len() {
+            self.go_to(at);
+            if let Some(store) = stage.store_of(false) {
+                places.push(self.place_of(store));
+            }
+            values.push(self.expr(stage.fold.as_ref().map_or(&stage.value, |fold| &fold.start)));
+        }
+        values
     }
 
     /// Where a store goes at the point.

@@ -64,6 +64,9 @@ ops! {
     LoadQuad "load4_t#($0)",
     Part "$0[#]",
     Quad "vec4($0, $1, $2, $3)",
+    /// What lies at a place in the workgroup's memory of that number. The place must change in the loop that it is read in, so
+    /// that the value is not taken from before a barrier. In kernels only.
+    Staged "lab_staged#[$0]",
     /// Of a u32, by the number. In kernels only.
     Digit "$0 % #u",
     Quotient "$0 / #u",

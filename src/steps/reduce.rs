@@ -36,10 +36,7 @@ impl Lowering<'_> {
         moves: bool,
     ) {
         let op = accumulation(op.unwrap_or(Accumulate::Add), body.ty);
-        // Extremes that begin with a number stay numbers, so that a comparison will do. Not where lanes are put together by what
-        // is assigned, on the host, which takes a turn at a time.
-        let is_number = |sum: &Reg| self.known(*sum).is_some_and(|start| !start.is_nan());
-        let is_compared = self.turns > 1 && matches!(op, Op::MaxF | Op::MinF) && sums.iter().all(is_number);
+        let is_compared = self.is_compared(op, sums);
         let (mut turns, mut looped, mut counter) = (1, indices, ZERO);
         if let Some((last, outer)) = indices.split_last() {
             turns = if moves { 1 } else { self.turns };
@@ -74,14 +71,7 @@ impl Lowering<'_> {
                     places.push(self.place_of(store));
                     values.push(value);
                 }
-                next = next.map(|next| match op {
-                    Op::MaxF | Op::MinF if is_compared => {
-                        let (low, high) = if op == Op::MaxF { (next, value) } else { (value, next) };
-                        let takes = self.two(Op::LtF, low, high);
-                        self.three(Op::Select, takes, value, next)
-                    }
-                    _ => self.two(op, next, value),
-                });
+                next = next.map(|next| self.combine(op, is_compared, next, value));
             }
             if let Some(store) = each {
                 self.store(store, &places, &values);
@@ -99,8 +89,25 @@ impl Lowering<'_> {
         }
     }
 
+    /// Whether a comparison will do: extremes that begin with a number stay numbers. Not where lanes are put together by what
+    /// is assigned, on the host, which takes a turn at a time.
+    pub(crate) fn is_compared(&self, op: Op, starts: &[Reg]) -> bool {
+        let is_number = |start: &Reg| self.known(*start).is_some_and(|start| !start.is_nan());
+        self.turns > 1 && matches!(op, Op::MaxF | Op::MinF) && starts.iter().all(is_number)
+    }
+
+    /// What is accumulated so far, with a value.
+    pub(crate) fn combine(&mut self, op: Op, is_compared: bool, next: Reg, value: Reg) -> Reg {
+        if !is_compared {
+            return self.two(op, next, value);
+        }
+        let (low, high) = if op == Op::MaxF { (next, value) } else { (value, next) };
+        let takes = self.two(Op::LtF, low, high);
+        self.three(Op::Select, takes, value, next)
+    }
+
     /// Says that variables change in the innermost loop.
-    fn set_inside(&mut self, variables: &[Reg]) {
+    pub(crate) fn set_inside(&mut self, variables: &[Reg]) {
         for variable in variables {
             self.block.set_depth(*variable, self.block.depth());
         }

@@ -32,19 +32,26 @@ impl Lowering<'_> {
         if tiles == extent && row == 1 {
             return;
         }
-        let tile = self.counters[index];
+        self.apart(index, (tiles, tiles), length, row);
+    }
+
+    /// Takes so many values of a free index together, or rows of them, as many as there are at that distance from each other.
+    /// So far, what counts it is below a bound.
+    pub fn apart(&mut self, index: IndexId, (distance, below): (u32, u32), length: u32, row: u32) {
+        let (extent, tile) = (count(&self.nest.indices[index]) / row, self.counters[index]);
+        let end = extent.min(distance.saturating_mul(length));
         let mut points = Vec::new();
         for point in &std::mem::take(&mut self.points) {
             let mut first = 0;
-            while first < extent {
+            while first < end {
                 let (mut counter, mut inside) = (self.sum(tile, first), point.inside);
-                first = first.saturating_add(tiles);
-                if first > extent {
+                if first.saturating_add(below) > extent {
                     let (end, last) = (self.word(extent), self.word(extent - 1));
                     let is_there = self.two(Op::LtU, counter, end);
                     inside = self.both(inside, Some(is_there));
                     counter = self.two(Op::MinU, counter, last);
                 }
+                first = first.saturating_add(distance);
                 for counter in self.row(counter, row) {
                     let mut counters = point.counters.clone();
                     counters.push((index, counter));
@@ -80,7 +87,7 @@ impl Lowering<'_> {
         row
     }
 
-    fn sum(&mut self, value: Reg, next: u32) -> Reg {
+    pub fn sum(&mut self, value: Reg, next: u32) -> Reg {
         let word = self.word(next);
         match (value, next) {
             (_, 0) => value,
@@ -122,12 +129,12 @@ impl Lowering<'_> {
     }
 
     /// How many points are computed together.
-    pub(super) fn points(&self) -> usize {
+    pub fn points(&self) -> usize {
         self.points.len()
     }
 
     /// What is asked for from here on is asked for at that point.
-    pub(super) fn go_to(&mut self, at: usize) {
+    pub fn go_to(&mut self, at: usize) {
         self.at = at;
         for &(index, counter) in &self.points[at].counters {
             self.counters[index] = counter;

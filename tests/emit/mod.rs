@@ -4,6 +4,7 @@ pub mod build;
 pub mod functions;
 pub mod nests;
 pub mod operators;
+pub mod staged;
 pub mod subgroups;
 pub mod values;
 
@@ -32,6 +33,8 @@ macro_rules! emit_tests {
         $make!(nests, forty_tensors_of_all_dtypes_in_one_statement);
         $make!(nests, a_deep_expression_compiles);
         $make!(nests, grids_fold_beyond_one_dimension);
+        $make!(staged, products_through_workgroup_memory);
+        $make!(staged, contractions_of_all_kinds_through_workgroup_memory);
     };
 }
 pub(crate) use emit_tests;

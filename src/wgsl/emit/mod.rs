@@ -5,6 +5,7 @@
 //! front end would compute with, and refuse, have names.
 
 mod print;
+mod staged;
 mod subgroups;
 #[cfg(test)]
 mod tests;
@@ -57,6 +58,7 @@ pub fn emit(loops: &Loops, nest: &Nest, schedule: &Schedule, most_workgroups: u3
         Spread::PerPoint => (String::new(), emitter.per_point(&[])),
         Spread::Tiled(tile) => (String::new(), emitter.per_point(tile)),
         Spread::PerWorkgroup => emitter.per_workgroup(),
+        Spread::Staged { tile, turns } => emitter.staged(tile, *turns),
     };
     let Emitter { lowering, texts, .. } = emitter;
     let steps = lowering.block.finish();
@@ -124,8 +126,13 @@ impl Emitter<'_> {
 
     /// Ends the innermost block, which has that head.
     fn close(&mut self, head: &'static str, number: u64, variables: &[Reg]) {
+        self.close_by(head, number, ZERO, variables);
+    }
+
+    /// The same, where the head has an operand.
+    fn close_by(&mut self, head: &'static str, number: u64, operand: Reg, variables: &[Reg]) {
         let head = self.add(head, number);
-        self.lowering.block.close(Op::Head, head, ZERO, variables, false);
+        self.lowering.block.close(Op::Head, head, operand, variables, false);
     }
 
     /// Takes a number apart into the values of indices, the last one the fastest; of those of a tile, into their tiles.
@@ -134,6 +141,14 @@ impl Emitter<'_> {
         // is loaded once, best in its order.
         let has_fold = self.lowering.nest.has_fold();
         let is_square = has_fold && tile.iter().filter(|length| **length > 1).count() == 2;
+        self.digits(number, indices, tile, is_square);
+        for (index, length) in indices.iter().zip(tile) {
+            self.lowering.tile(*index, *length);
+        }
+    }
+
+    /// The same, for whoever makes the tiles.
+    fn digits(&mut self, number: Reg, indices: &[IndexId], tile: &[u32], is_square: bool) {
         let mut rest = number;
         for is_low in [true, false] {
             for (left, index) in indices.iter().enumerate().rev() {
@@ -160,9 +175,6 @@ impl Emitter<'_> {
                     *counter = steps.value(Op::Add, 0, &[first, *counter]);
                 }
             }
-        }
-        for (index, length) in indices.iter().zip(tile) {
-            self.lowering.tile(*index, *length);
         }
     }
 

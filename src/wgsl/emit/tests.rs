@@ -180,3 +180,56 @@ fn points_that_no_u32_counts_are_looped_over() {
     assert!(emitted.text.contains("for (var n") && emitted.text.contains("< 65536u"), "{}", emitted.text);
     assert_eq!(emitted.grid, [3072, 1, 1]);
 }
+
+/// `t[i, j] +=! a[i, k] * b[k, j]`
+fn product(n: i64, m: i64, k: i64) -> (Loops, Nest) {
+    let loops = loops(&[&[n as u32, m as u32], &[n as u32, k as u32], &[k as u32, m as u32]]);
+    let value = binary(BinaryOp::Mul, load(1, &[0, 2]), load(2, &[2, 1]));
+    let mut nest = nest(0, &[n, m, k], value);
+    nest.free = vec![0, 1];
+    nest.stages[0].fold = Some(Fold { op: Some(Accumulate::Add), start: constant(0.0), over: vec![2], is_each: false });
+    nest.stages[0].store = Some(Store { target: 0, positions: at(&[0, 1]), atomic: None });
+    (loops, nest)
+}
+
+#[test]
+fn what_a_workgroup_shares_is_computed_by_all_lanes_between_barriers() {
+    let (loops, nest) = product(20, 48, 10);
+    let staged = |tile: [u32; 2], turns, lanes| {
+        let spread = Spread::Staged { tile: tile.to_vec(), turns };
+        super::emit(&loops, &nest, &Schedule { spread, lanes, ..POINT }, 65535)
+    };
+    let Emitted { text, grid, .. } = staged([2, 3], 8, 64);
+    assert_eq!(grid, [4, 1, 1], "20 by 48 points, 16 by 24 a block");
+    let memory =
+        "var<workgroup> lab_staged0: array<f32, 136>;\n\nvar<workgroup> lab_staged1: array<f32, 192>;\n\n@compute";
+    assert!(text.starts_with(memory), "{text}");
+    let loaded = "  for (var first = 0u; first < 10u; first += 8u) {
+    let v45 = first + v19;
+    let v47 = min(v45, 9u);
+    let v50 = v49 + v47;
+    let v51 = load_t1(v50);
+    lab_staged0[v54] = v51;\n";
+    assert!(text.contains(loaded), "{text}");
+    let summed = "    workgroupBarrier();
+    let v111 = 10u - first;
+    let v112 = min(v111, 8u);
+    for (var turn = 0u; turn < v112; turn += 1u) {
+      let v114 = turn * 17u;
+      let v115 = v7 + v114;
+      let v116 = lab_staged0[v115];
+      let v117 = v115 + 8u;
+      let v118 = lab_staged0[v117];\n";
+    assert!(text.contains(summed), "{text}");
+    let ended = "      a43 = v137;\n    }\n    workgroupBarrier();\n  }\n  if (v12) { store_t0(v26, a38); }\n";
+    assert!(text.contains(ended) && !text.contains("return;"), "{text}");
+    // Where all turns are whole, several are done in a row; where lanes have not as much to load, some do not.
+    let whole = staged([2, 2], 10, 64).text;
+    assert!(whole.contains("turn < 10u; turn += 1u") && !whole.contains("min(v111"), "{whole}");
+    assert!(whole.contains("    if (lane < 32u) {\n      lab_staged1["), "{whole}");
+    let (loops, nest) = product(256, 256, 64);
+    let spread = Spread::Staged { tile: vec![2, 2], turns: 16 };
+    let large = super::emit(&loops, &nest, &Schedule { spread, lanes: 256, ..POINT }, 65535);
+    assert_eq!(large.grid, [64, 1, 1]);
+    assert!(large.text.contains("turn < 16u; turn += 4u") && !large.text.contains("if "), "{}", large.text);
+}

@@ -22,17 +22,20 @@ pub struct Count {
 }
 
 /// The sorts of kernels that are counted, each with what [`wgslab::Code::explain`] says of one: who computes a point, and how.
-const SORTS: [(&str, &str); 4] = [
+const SORTS: [(&str, &str); 5] = [
     ("per point", ", an invocation each"),
     ("tiled", ", an invocation for"),
     ("workgroups", ", a workgroup"),
     ("subgroups", "; schedule workgroup by subgroups"),
+    ("staged", " staged by "),
 ];
 pub(super) const POINTS: usize = 0;
 pub(super) const TILED: usize = 1;
 pub(super) const WORKGROUPS: usize = 2;
 /// Those of workgroups that have subgroups.
 pub(super) const SUBGROUPS: usize = 3;
+/// Those whose workgroups share in their memory.
+pub(super) const STAGED: usize = 4;
 
 /// What ran in one way.
 #[derive(Clone, Copy, Debug, Default)]

@@ -3,7 +3,7 @@
 use wgslab::Forced;
 
 use super::Random;
-use super::count::{POINTS, SUBGROUPS, TILED, WORKGROUPS};
+use super::count::{POINTS, STAGED, SUBGROUPS, TILED, WORKGROUPS};
 
 /// How programs go on the GPU, beside as a user would have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +78,7 @@ pub(super) const WAYS: &[OnGpu] = &[
     way("as it is", 0),
     OnGpu { is_plain: true, ..way("plain", 3) },
     forced("forced tiled", 3, Forced::Tiled, Some(TILED)),
+    forced("forced staged", 3, Forced::Staged, Some(STAGED)),
     forced("forced per workgroup", 3, Forced::PerWorkgroup, Some(WORKGROUPS)),
     forced("forced subgroups", 3, Forced::Subgroups, Some(SUBGROUPS)),
     forced("as on a gpu", 3, Forced::LikeGpu, None),
