@@ -8,9 +8,12 @@ use crate::loops::rewrite::each_child;
 use crate::notation::program::{Affine, Expr, ExprKind, IndexId, Load, Position, Term};
 use crate::schedule::{MANY_POINTS, MANY_POINTS_ON_CPU, Spread, iterations};
 
-/// Lengths of a tile along two indices, the first the longer.
-const TILES: [[u32; 2]; 8] = [[2, 1], [4, 1], [8, 1], [2, 2], [4, 2], [4, 4], [8, 4], [8, 8]];
-/// What an invocation accumulates, at most: that many registers. Points that accumulate nothing take two.
+/// The longest length of a tile that is a power of two. A tile is at most twice as long as it is wide, or one wide.
+const LONG: u32 = 8;
+/// Extents below which they and their halves are lengths of a tile, too, on a CPU.
+const SHORT: u64 = 16;
+/// What an invocation accumulates, at most: that many registers. Points that accumulate nothing take two. A CPU keeps them in its
+/// nearest cache, where twice as many would load a fourth less, but take SwiftShader three times as long to compile.
 pub(super) const MOST_SUMS: u64 = 64;
 /// Parts of the expressions of all points of a tile, at most: the length of the text.
 pub(super) const MOST_PARTS: u64 = 4096;
@@ -20,13 +23,15 @@ pub(super) const WORTH: f64 = 0.75;
 /// Invocations that keep a device busy.
 pub(super) const BUSY: f64 = 16384.0;
 /// The same where there are a few cores, with a few lanes each.
-const BUSY_CPU: f64 = 256.0;
+const BUSY_CPU: f64 = 32.0;
 /// How much longer a workgroup takes where its barriers are waited for.
 const BARRIERS: f64 = 1.125;
 /// How much less four accesses in a row weigh as one, on a CPU: the lanes of a vector are gathered and spread all the same.
-const FOURS: f64 = 1.5;
+const FOURS: f64 = 1.6;
 /// What a load weighs, in simple operations.
 const LOAD: f64 = 8.0;
+/// The same on a CPU: SwiftShader gathers four lanes in the time of some twenty operations on all four.
+const LOAD_CPU: f64 = 20.0;
 /// What a function weighs.
 const CALL: f64 = 8.0;
 
@@ -42,6 +47,7 @@ struct Part {
 /// The parts of all expressions of a nest.
 pub(super) struct Parts<'a> {
     nest: &'a Nest,
+    is_cpu: bool,
     /// Whether what lies four in a row is one access.
     by_fours: bool,
     all: Vec<Part>,
@@ -50,8 +56,8 @@ pub(super) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    pub(super) fn new(nest: &'a Nest, by_fours: bool) -> Self {
-        let mut parts = Parts { nest, by_fours, all: Vec::new(), sums: 0 };
+    pub(super) fn new(nest: &'a Nest, is_cpu: bool, by_fours: bool) -> Self {
+        let mut parts = Parts { nest, is_cpu, by_fours, all: Vec::new(), sums: 0 };
         for stage in &nest.stages {
             let times = stage.fold.as_ref().map_or(1.0, |fold| iterations(&nest.indices, &fold.over) as f64);
             parts.add(&stage.value, times);
@@ -67,7 +73,7 @@ impl<'a> Parts<'a> {
 
     /// The parts of an expression that is computed so many times.
     pub(super) fn of_expr(nest: &'a Nest, expr: &Expr, times: f64) -> Self {
-        let mut parts = Parts { nest, by_fours: false, all: Vec::new(), sums: 0 };
+        let mut parts = Parts { nest, is_cpu: false, by_fours: false, all: Vec::new(), sums: 0 };
         parts.add(expr, times);
         parts
     }
@@ -102,7 +108,8 @@ impl<'a> Parts<'a> {
                 }
             }
         }
-        self.all.push(Part { weight: LOAD * times, on, along });
+        let load = if self.is_cpu { LOAD_CPU } else { LOAD };
+        self.all.push(Part { weight: load * times, on, along });
         on
     }
 
@@ -158,27 +165,34 @@ impl<'a> Parts<'a> {
         sum
     }
 
-    /// What a spread costs.
-    pub(super) fn estimate(&self, spread: &Spread, is_cpu: bool) -> u64 {
-        let busy = if is_cpu { BUSY_CPU } else { BUSY };
-        let tile = if let Spread::Tiled(tile) = spread { &tile[..] } else { &[] };
+    /// Invocations that compute the points; workgroups where those share a point each.
+    pub(super) fn invocations(&self, spread: &Spread) -> f64 {
+        let tile = match spread {
+            Spread::Tiled(tile) | Spread::Staged { tile, .. } => &tile[..],
+            _ => &[],
+        };
         let mut invocations = 1.0;
         for (at, index) in self.nest.free.iter().enumerate() {
             let length = tile.get(at).copied().unwrap_or(1);
             invocations *= iterations(&self.nest.indices, &[*index]).div_ceil(u64::from(length)) as f64;
         }
+        invocations
+    }
+
+    /// What a spread costs.
+    pub(super) fn estimate(&self, spread: &Spread) -> u64 {
+        let invocations = self.invocations(spread);
+        let (busy, many, worth) =
+            if self.is_cpu { (BUSY_CPU, MANY_POINTS_ON_CPU, 1.0) } else { (BUSY, MANY_POINTS, WORTH) };
         let cost = match spread {
             // Nothing goes faster than with as many invocations as keep the device busy.
-            Spread::PerPoint | Spread::Staged { .. } => self.of_tile(tile) * f64::max(invocations, busy),
-            Spread::Tiled(_) => {
-                let worth = if is_cpu { 1.0 } else { WORTH };
-                self.of_tile(tile) * f64::max(invocations, busy) / worth
-            }
+            Spread::PerPoint => self.of_tile(&[]) * f64::max(invocations, busy),
+            Spread::Staged { tile, .. } => self.of_tile(tile) * f64::max(invocations, busy),
+            Spread::Tiled(tile) => self.of_tile(tile) * f64::max(invocations, busy) / worth,
             // Few points keep a device busy, so that it waits for barriers less than for accesses. Many do without.
             Spread::PerWorkgroup => {
-                let many = if is_cpu { MANY_POINTS_ON_CPU } else { MANY_POINTS } as f64;
-                let waiting = if invocations > many { BARRIERS } else { 1.0 };
-                self.of_tile(tile) * invocations * (busy / many) * waiting
+                let waiting = if invocations > many as f64 { BARRIERS } else { 1.0 };
+                self.of_tile(&[]) * invocations * (busy / many as f64) * waiting
             }
         };
         cost as u64
@@ -194,29 +208,42 @@ impl<'a> Parts<'a> {
         self.all.len() as u64
     }
 
+    /// Lengths of a tile along an index, shorter ones first; those of 0 are none.
+    fn lengths(&self, index: IndexId) -> [u32; 6] {
+        let extent = iterations(&self.nest.indices, &[index]);
+        let mut lengths = [1, 2, 4, LONG, 0, 0];
+        // Where powers of two do not fit, loads are done for nothing.
+        for parts in 1..3 {
+            let part = extent.div_ceil(parts) as u32;
+            if self.is_cpu && extent < SHORT && !part.is_power_of_two() {
+                lengths[3 + parts as usize] = part;
+            }
+        }
+        lengths.map(|length| if u64::from(length) <= extent { length } else { 0 })
+    }
+
     /// Adds the tiles that an invocation has registers for.
     pub(super) fn tiles(&self, all: &mut Vec<Spread>) {
-        let Nest { indices, free, .. } = self.nest;
+        let free = &self.nest.free;
         for (at, index) in free.iter().enumerate() {
             for (other, across) in free.iter().enumerate() {
-                for [long, short] in TILES {
-                    let points = u64::from(long * short);
-                    let fits = |index: IndexId, length: u32| iterations(indices, &[index]) >= u64::from(length);
-                    let is_small = points * self.registers() <= MOST_SUMS && points * self.count() <= MOST_PARTS;
-                    // A square once.
-                    let is_known = long == short && other < at;
-                    if (short > 1) != (other != at)
-                        || is_known
-                        || !is_small
-                        || !fits(*index, long)
-                        || !fits(*across, short)
-                    {
-                        continue;
+                let widths = if other == at { [1, 0, 0, 0, 0, 0] } else { self.lengths(*across) };
+                for long in self.lengths(*index) {
+                    for short in widths {
+                        let points = u64::from(long * short);
+                        let is_small = points * self.registers() <= MOST_SUMS && points * self.count() <= MOST_PARTS;
+                        let is_shape =
+                            if other == at { (2..=LONG).contains(&long) } else { short > 1 && long <= 2 * short };
+                        // A square once.
+                        let is_known = long < short || long == short && other < at;
+                        if points == 0 || !is_small || !is_shape || is_known {
+                            continue;
+                        }
+                        let mut tile = vec![1; free.len()];
+                        tile[other] = short;
+                        tile[at] = long;
+                        all.push(Spread::Tiled(tile));
                     }
-                    let mut tile = vec![1; free.len()];
-                    tile[other] = short;
-                    tile[at] = long;
-                    all.push(Spread::Tiled(tile));
                 }
             }
         }

@@ -26,7 +26,7 @@ pub const VERSION: u32 = 4;
 pub struct Schedule {
     /// Who computes them.
     pub spread: Spread,
-    /// Invocations of a workgroup: 64 or 256.
+    /// Invocations of a workgroup: 64 or 256; on a CPU also less.
     pub lanes: u32,
     /// Turns of a reduction that an invocation does in a row, at most.
     pub turns: u32,
@@ -96,7 +96,7 @@ pub struct Target {
 /// invocations in flight.
 const MANY_POINTS: u64 = 4096;
 /// The same where a core runs a few invocations at once.
-const MANY_POINTS_ON_CPU: u64 = 256;
+const MANY_POINTS_ON_CPU: u64 = 32;
 /// Reduced iterations below which a workgroup would mostly wait for itself.
 const LONG_REDUCTION: u64 = 256;
 /// Iterations that a 32-bit counter with a stride holds without wrapping.
@@ -106,6 +106,11 @@ const MOST_TURNS: u64 = 1 << 15;
 
 /// Invocations of a workgroup: a power of two that every device has, and few enough for small nests.
 const LANES: u32 = 64;
+/// As few, on a CPU, as fill its vectors, and a few vectors.
+const FEW_LANES: u32 = 8;
+const WAITING_LANES: u32 = 16;
+/// Workgroups that keep the cores of a CPU busy, whichever ends last.
+const MANY_GROUPS: f64 = 16.0;
 /// Another power of two, that every device has as WebGPU's limits ask for it.
 const MANY_LANES: u32 = 256;
 /// Turns of a reduction that are done in a row, where they have no branches.
@@ -146,15 +151,17 @@ pub fn candidates(nest: &Nest, target: &Target) -> Vec<Candidate> {
     let turns = if target.is_cpu && has_branches(nest) { 1 } else { UNROLLED };
     let may_group = |spread: &Spread| target.has_subgroups && *spread == Spread::PerWorkgroup && accumulates(nest);
     let is_grouped = target.forced != Some(Forced::PerWorkgroup);
+    let parts = Parts::new(nest, target.is_cpu, by_fours);
     let schedule = |spread: Spread| {
         let subgroups = is_grouped && may_group(&spread);
-        let by_fours = by_fours && !matches!(spread, Spread::Staged { .. });
-        Schedule { spread, lanes: LANES, turns, by_fours, binding, is_online: false, subgroups }
+        let is_staged = matches!(spread, Spread::Staged { .. });
+        let lanes = if target.is_cpu && !is_staged { few_lanes(&spread, parts.invocations(&spread)) } else { LANES };
+        let by_fours = by_fours && !is_staged;
+        Schedule { spread, lanes, turns, by_fours, binding, is_online: false, subgroups }
     };
-    let parts = Parts::new(nest, by_fours);
     let mut all = Vec::new();
     for spread in spreads(nest, target, &parts) {
-        let cost = parts.estimate(&spread, target.is_cpu);
+        let cost = parts.estimate(&spread);
         insert(&mut all, Candidate { schedule: schedule(spread), cost });
     }
     all.truncate(MOST_SPREADS);
@@ -171,7 +178,7 @@ pub fn candidates(nest: &Nest, target: &Target) -> Vec<Candidate> {
         insert(&mut all, Candidate { schedule: schedule(spread), cost });
     }
     let online = online(nest);
-    let others = Parts::new(nest, !by_fours && target.is_aligned);
+    let others = Parts::new(nest, target.is_cpu, !by_fours && target.is_aligned);
     for at in 0..all.len().min(VARIED) {
         let Candidate { schedule, cost } = &all[at];
         let dearer = cost.saturating_add(cost / 8);
@@ -179,7 +186,7 @@ pub fn candidates(nest: &Nest, target: &Target) -> Vec<Candidate> {
         // One exponential more for each element, and a load of it less.
         let online_cost = cost.saturating_add(if target.is_cpu { cost / 4 } else { cost / 16 });
         let may_group = may_group(&schedule.spread);
-        let other_rows = if by_fours { others.estimate(&schedule.spread, target.is_cpu) } else { dearer };
+        let other_rows = if by_fours { others.estimate(&schedule.spread) } else { dearer };
         let mut vary = |cost, change: &dyn Fn(&mut Schedule)| {
             let mut other = all[at].clone();
             other.cost = cost;
@@ -213,6 +220,19 @@ pub fn candidates(nest: &Nest, target: &Target) -> Vec<Candidate> {
         insert(&mut sorted, candidate);
     }
     sorted
+}
+
+/// Invocations of a workgroup on a CPU, whose cores take a workgroup each: so many that there are enough of those. Where they wait
+/// for each other, a core goes from one vector of them to the next at each barrier.
+fn few_lanes(spread: &Spread, invocations: f64) -> u32 {
+    if *spread == Spread::PerWorkgroup {
+        return WAITING_LANES;
+    }
+    let mut lanes = LANES;
+    while lanes > FEW_LANES && invocations < f64::from(lanes) * MANY_GROUPS {
+        lanes /= 2;
+    }
+    lanes
 }
 
 /// Puts a candidate behind those that cost as much.

@@ -126,7 +126,7 @@ fn estimate(nest: &Nest, staged: &Staged, tile: &[u32], turns: u32, is_forced: b
     let times = iterations(&nest.indices, &fold.over);
     let mut rest = nest.clone();
     rest.stages[staged.stage].value = staged.body.clone();
-    let rest = Parts::new(&rest, false);
+    let rest = Parts::new(&rest, false, false);
     let points = u64::from(tile.iter().product::<u32>());
     let is_small = points * rest.registers() <= MOST_SUMS && points * rest.count() <= MOST_PARTS;
     let (mut cost, mut invocations, mut block) = (rest.of_tile(tile), f64::from(LANES), vec![1; tile.len()]);

@@ -99,7 +99,7 @@ pub async fn every_accumulation_of_every_type_by_subgroups(device: &Device<gpu::
 
 pub async fn extremes_by_subgroups_ignore_nan_and_reach_infinity(device: &Device<gpu::Gpu>) {
     let (nan, inf, len) = (f32::NAN, f32::INFINITY, 300);
-    for lanes in [64, 256] {
+    for lanes in [16, 64, 256] {
         for (op, worst) in [(Accumulate::Max, -inf), (Accumulate::Min, inf)] {
             let sign = if op == Accumulate::Max { 1.0 } else { -1.0 };
             // A number among NaN, nothing but NaN, infinities of both signs.
@@ -228,8 +228,9 @@ pub async fn without_subgroups_they_are_trees(device: &Device<gpu::Gpu>) {
         candidates(&loops.nests[0], &target).iter().map(name).collect()
     };
     let of = |name: &str, names: &[String]| names.iter().position(|known| known == name);
-    let (tree, grouped) = ("workgroup of 64 lanes", "workgroup by subgroups of 64 lanes");
-    for is_cpu in [false, true] {
+    for (is_cpu, lanes) in [(false, 64), (true, 16)] {
+        let (tree, grouped) =
+            (&*format!("workgroup of {lanes} lanes"), &*format!("workgroup by subgroups of {lanes} lanes"));
         let all = names(true, is_cpu);
         assert!(of(grouped, &all) == Some(0) && of(tree, &all).is_some_and(|at| at > 0), "{all:?}");
         let all = names(false, is_cpu);

@@ -29,10 +29,10 @@ x: f32[9, 13] on device
 e: f32[9, 13] virtual: computed where it is read
 s: f32[9] local: a reduction
 y: f32[9, 13] on device
-kernel \"p/m:1+s:3\": 1 x 1 x 1 workgroups; 9 points, an invocation each; reads x (468 bytes), writes m, s (72 bytes), 1287 operations; \
-schedule point of 64 lanes by fours: least of 10 estimates, 93952; then point of 256 lanes by fours, 105696
-kernel \"p/y:4\": 2 x 1 x 1 workgroups; 117 points, an invocation each; reads m, x, s (540 bytes), writes y (468 bytes), 1521 operations; \
-schedule point of 64 lanes by fours: least of 10 estimates, 11008; then point of 256 lanes by fours, 12384";
+kernel \"p/m:1+s:3\": 2 x 1 x 1 workgroups; 9 points, an invocation each; reads x (468 bytes), writes m, s (72 bytes), 1287 operations; \
+schedule point of 8 lanes by fours: least of 11 estimates, 22496; then point of 256 lanes by fours, 25308
+kernel \"p/y:4\": 5 x 1 x 1 workgroups; 117 points, an invocation for [1, 4]; reads m, x, s (540 bytes), writes y (468 bytes), 1521 operations; \
+schedule tile 1x4 of 8 lanes by fours: least of 10 estimates, 8784; then tile 1x2 of 8 lanes by fours, 8946";
     assert_eq!(compiled(SOFTMAX, &[("x", &[9, 13])], &["y"]).explain(), want);
 }
 

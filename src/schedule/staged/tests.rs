@@ -112,5 +112,5 @@ fn what_has_nothing_to_share_or_cannot_wait_is_left_alone() {
     assert_eq!(candidates(&product(5, 7, 3), &forced)[0].schedule.to_string(), "tile 2x3 staged by 8 of 64 lanes");
     assert_eq!(candidates(&rows, &forced)[0].schedule.spread, Spread::PerPoint);
     let left = Target { leaves_loops: true, ..forced };
-    assert_eq!(candidates(&product(5, 7, 1 << 20), &left)[0].schedule.spread, Spread::PerPoint);
+    assert_eq!(candidates(&product(5, 7, 1 << 20), &left)[0].schedule.spread, Spread::PerWorkgroup);
 }

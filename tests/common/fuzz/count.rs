@@ -27,7 +27,7 @@ const SORTS: [(&str, &str); 5] = [
     ("tiled", ", an invocation for"),
     ("workgroups", ", a workgroup"),
     ("subgroups", "; schedule workgroup by subgroups"),
-    ("staged", " staged by "),
+    ("staged", ", lanes that share"),
 ];
 pub(super) const POINTS: usize = 0;
 pub(super) const TILED: usize = 1;
