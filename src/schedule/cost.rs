@@ -146,6 +146,10 @@ impl<'a> Parts<'a> {
 
     /// Whether there is an access that goes by fours.
     pub(super) fn has_rows(&self, spread: &Spread) -> bool {
+        // What goes through memory goes one by one.
+        if matches!(spread, Spread::Staged { .. }) {
+            return false;
+        }
         let tile = if let Spread::Tiled(tile) = spread { &tile[..] } else { &[] };
         self.all.iter().any(|part| self.is_row(part, tile))
     }

@@ -65,6 +65,12 @@ fn on_a_cpu_they_are_far_down() {
         assert!(at >= 6 && all[at].cost >= 4 * all[0].cost, "{size}: number {at} of {all:?}");
         assert!(!all[at].schedule.by_fours);
     }
+    for target in [target(true), target(false)] {
+        let all = candidates(&product(256, 256, 256), &Target { forced: Some(Forced::Staged), ..target });
+        let names: Vec<String> = all.iter().map(|candidate| candidate.schedule.to_string()).collect();
+        let base = "tile 2x3 staged by 8 of 64 lanes";
+        assert_eq!(names, [base, "tile 2x3 staged by 4 of 256 lanes", &format!("{base} direct")]);
+    }
 }
 
 #[test]
