@@ -17,9 +17,10 @@ const SHORT: u64 = 16;
 pub(super) const MOST_SUMS: u64 = 64;
 /// Parts of the expressions of all points of a tile, at most: the length of the text.
 pub(super) const MOST_PARTS: u64 = 4096;
-/// What a tile must cost, of what it costs without one, to be worth the registers that it takes from other invocations. On a
-/// CPU there are none to take them from.
+/// What a tile must cost, of what it costs without one, to be worth the registers that it takes from other invocations.
 pub(super) const WORTH: f64 = 0.75;
+/// On a CPU there are none to take them from; each of so many points of a tile makes it dearer by its part, for the text.
+const WORTH_CPU: f64 = 512.0;
 /// Invocations that keep a device busy.
 pub(super) const BUSY: f64 = 16384.0;
 /// The same where there are a few cores, with a few lanes each.
@@ -186,13 +187,16 @@ impl<'a> Parts<'a> {
     /// What a spread costs.
     pub(super) fn estimate(&self, spread: &Spread) -> u64 {
         let invocations = self.invocations(spread);
-        let (busy, many, worth) =
-            if self.is_cpu { (BUSY_CPU, MANY_POINTS_ON_CPU, 1.0) } else { (BUSY, MANY_POINTS, WORTH) };
+        let (busy, many) = if self.is_cpu { (BUSY_CPU, MANY_POINTS_ON_CPU) } else { (BUSY, MANY_POINTS) };
         let cost = match spread {
             // Nothing goes faster than with as many invocations as keep the device busy.
             Spread::PerPoint => self.of_tile(&[]) * f64::max(invocations, busy),
             Spread::Staged { tile, .. } => self.of_tile(tile) * f64::max(invocations, busy),
-            Spread::Tiled(tile) => self.of_tile(tile) * f64::max(invocations, busy) / worth,
+            Spread::Tiled(tile) => {
+                let points: u32 = tile.iter().product();
+                let worth = if self.is_cpu { WORTH_CPU / (WORTH_CPU + f64::from(points)) } else { WORTH };
+                self.of_tile(tile) * f64::max(invocations, busy) / worth
+            }
             // Few points keep a device busy, so that it waits for barriers less than for accesses. Many do without.
             Spread::PerWorkgroup => {
                 let waiting = if invocations > many as f64 { BARRIERS } else { 1.0 };

@@ -140,7 +140,7 @@ fn try_inline(loops: &mut Loops, at: usize, always: bool, small_work: u64) -> Re
             } else if !may_move {
                 why = "what it is made of is written before it is read";
             } else if let Some(inlined) = inlined(nest, &maker) {
-                changed.push((reader, inlined, is_once && folds));
+                changed.push((reader, inlined, is_once && folds && price <= BROADCAST));
             } else {
                 why = "it is gathered, padded, or read where its node is written";
             }
@@ -149,7 +149,8 @@ fn try_inline(loops: &mut Loops, at: usize, always: bool, small_work: u64) -> Re
     }
     let is_gone = changed.len() == readers;
     for (reader, nest, is_worth_alone) in changed {
-        // A reduction over what the temporary is made of does not wait for it; all else reads what is there.
+        // A reduction over what the temporary is made of does not wait for it, if that is not dear; all else reads what is
+        // there.
         if is_gone || is_worth_alone {
             loops.nests[reader] = nest;
         }
