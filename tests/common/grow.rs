@@ -1,12 +1,13 @@
 //! Random programs in index notation, as text: one statement after another, each taken if the checker takes it.
 
 mod expressions;
+mod narrow;
 mod rows;
 
 use wgslab::DType;
 use wgslab::notation::check::{Given, check};
 use wgslab::notation::parse;
-use wgslab::notation::program::{Origin, Program, Ty};
+use wgslab::notation::program::{Origin, Program, ProgramNode, Ty};
 
 use super::model::Random;
 
@@ -142,7 +143,12 @@ pub fn grow(seed: u64) -> Grown {
             }
         }
     }
-    finished(&mut random, text, given, [taken, refused])
+    let mut counts = [taken, refused];
+    if seed % 16 == 4 {
+        // By numbers of their own, so that the program before them is what it would be.
+        narrow::behind(&mut Random::new(!seed), &mut text, (&tensors, &given), &mut counts);
+    }
+    finished(&mut random, text, given, counts)
 }
 
 /// A program with what else it takes to run it.
@@ -151,7 +157,8 @@ fn finished(random: &mut Random, text: String, mut given: Vec<Given>, [taken, re
     if let Ok(program) = parse(&text).and_then(|ast| check(&text, &ast, &given, &[])) {
         given.retain(|node| program.nodes.iter().any(|known| known.name == node.name));
         let created = program.nodes.iter().filter(|node| node.origin == Origin::Created);
-        outputs.extend(created.filter(|_| random.below(3) > 0).map(|node| node.name.clone()));
+        let is_listed = |node: &&ProgramNode| node.name == narrow::READ || random.below(3) > 0;
+        outputs.extend(created.filter(is_listed).map(|node| node.name.clone()));
     }
     let bytes = given.iter().map(|node| contents(random, node.dtype, &node.shape)).collect();
     let runs = 1 + random.below(2) as u32;
