@@ -16,7 +16,10 @@ const ROWS: usize = 3;
 /// Reductions by workgroups of so many lanes.
 fn grouped(device: &Device<gpu::Gpu>, lanes: u32) -> Lab {
     let has_subgroups = device.limits().has_subgroups;
-    let target = Target { has_subgroups, most_lanes: 256, forced: Some(Forced::Subgroups), ..Target::default() };
+    // Few are chosen on CPUs alone.
+    let is_cpu = lanes < 64;
+    let target =
+        Target { is_cpu, has_subgroups, most_lanes: 256, forced: Some(Forced::Subgroups), ..Target::default() };
     let mut lab = Lab::default();
     (lab.target, lab.lanes) = (target, Some(lanes));
     lab
@@ -39,9 +42,19 @@ fn rows<T: Copy>(data: &[T], start: T, combine: fn(T, T) -> T) -> Vec<T> {
 
 pub async fn every_accumulation_of_every_type_by_subgroups(device: &Device<gpu::Gpu>) {
     // Fewer points than lanes, as many, one more, and several turns.
-    for (lanes, len) in
-        [(64, 1), (64, 5), (64, 64), (64, 65), (64, 1000), (256, 3), (256, 255), (256, 1000), (256, 2077)]
-    {
+    for (lanes, len) in [
+        (16, 5),
+        (16, 1000),
+        (64, 1),
+        (64, 5),
+        (64, 64),
+        (64, 65),
+        (64, 1000),
+        (256, 3),
+        (256, 255),
+        (256, 1000),
+        (256, 2077),
+    ] {
         for op in OPS {
             let mut lab = grouped(device, lanes);
             let mix = |at: usize| (at as u32 + 1).wrapping_mul(2_654_435_761).rotate_left(at as u32 % 13);
