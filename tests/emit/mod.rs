@@ -1,6 +1,7 @@
 //! Generated kernels on the GPU, against plain arithmetic: natively and in browsers, through [`emit_tests`].
 
 pub mod build;
+pub mod contractions;
 pub mod functions;
 pub mod nests;
 pub mod operators;
@@ -33,6 +34,10 @@ macro_rules! emit_tests {
         $make!(nests, forty_tensors_of_all_dtypes_in_one_statement);
         $make!(nests, a_deep_expression_compiles);
         $make!(nests, grids_fold_beyond_one_dimension);
+        $make!(contractions, products_in_four_transpositions);
+        $make!(contractions, what_surrounds_a_product);
+        $make!(contractions, convolutions_of_strides_and_pads);
+        $make!(contractions, products_of_all_types);
         $make!(staged, products_through_workgroup_memory);
         $make!(staged, contractions_of_all_kinds_through_workgroup_memory);
     };
