@@ -3,7 +3,7 @@
 //! Each part of an expression is computed once for all points of a tile that agree in the indices that it depends on. What a
 //! tile costs is so the sum over all parts of their weight, times the lengths of the tile along those indices.
 
-use crate::loops::ir::Nest;
+use crate::loops::ir::{Nest, Stage};
 use crate::loops::rewrite::each_child;
 use crate::notation::program::{Affine, Expr, ExprKind, IndexId, Load, Position, Term};
 use crate::schedule::{MANY_POINTS, MANY_POINTS_ON_CPU, Spread, iterations};
@@ -58,25 +58,28 @@ pub(super) struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     pub(super) fn new(nest: &'a Nest, is_cpu: bool, by_fours: bool) -> Self {
-        let mut parts = Parts { nest, is_cpu, by_fours, all: Vec::new(), sums: 0 };
+        let mut parts = Parts { is_cpu, by_fours, ..Self::none(nest) };
         for stage in &nest.stages {
-            let times = stage.fold.as_ref().map_or(1.0, |fold| iterations(&nest.indices, &fold.over) as f64);
-            parts.add(&stage.value, times);
-            // The accumulation.
-            parts.all.push(Part { weight: times, on: u32::MAX, along: 0 });
-            if let Some(store) = &stage.store {
-                parts.access(&store.positions, if stage.is_each() { times } else { 1.0 }, u32::MAX);
-            }
-            parts.sums += u64::from(stage.fold.as_ref().is_some_and(|fold| fold.op.is_some()));
+            parts.add_stage(stage, &stage.value);
         }
         parts
     }
 
-    /// The parts of an expression that is computed so many times.
-    pub(super) fn of_expr(nest: &'a Nest, expr: &Expr, times: f64) -> Self {
-        let mut parts = Parts { nest, is_cpu: false, by_fours: false, all: Vec::new(), sums: 0 };
-        parts.add(expr, times);
-        parts
+    /// None of its parts yet.
+    pub(super) fn none(nest: &'a Nest) -> Self {
+        Parts { nest, is_cpu: false, by_fours: false, all: Vec::new(), sums: 0 }
+    }
+
+    /// Adds the parts of a stage that has another value.
+    pub(super) fn add_stage(&mut self, stage: &Stage, value: &Expr) {
+        let times = stage.fold.as_ref().map_or(1.0, |fold| iterations(&self.nest.indices, &fold.over) as f64);
+        self.add(value, times);
+        // The accumulation.
+        self.all.push(Part { weight: times, on: u32::MAX, along: 0 });
+        if let Some(store) = &stage.store {
+            self.access(&store.positions, if stage.is_each() { times } else { 1.0 }, u32::MAX);
+        }
+        self.sums += u64::from(stage.fold.as_ref().is_some_and(|fold| fold.op.is_some()));
     }
 
     fn of_affine(&self, affine: &Affine) -> u32 {
@@ -115,7 +118,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Adds the parts of an expression, each done so many times; what it depends on.
-    fn add(&mut self, expr: &Expr, times: f64) -> u32 {
+    pub(super) fn add(&mut self, expr: &Expr, times: f64) -> u32 {
         let inside = match &expr.kind {
             ExprKind::Reduce { indices, .. } => times * iterations(&self.nest.indices, indices) as f64,
             _ => times,

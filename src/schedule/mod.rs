@@ -160,22 +160,26 @@ pub fn candidates(nest: &Nest, target: &Target) -> Vec<Candidate> {
         Schedule { spread, lanes, turns, by_fours, binding, is_online: false, subgroups }
     };
     let mut all = Vec::new();
-    for spread in spreads(nest, target, &parts) {
+    let (spreads, may_stage) = spreads(nest, target, &parts);
+    for spread in spreads {
         let cost = parts.estimate(&spread);
         insert(&mut all, Candidate { schedule: schedule(spread), cost });
     }
     all.truncate(MOST_SPREADS);
     let least = all.first().map_or(0, |candidate| candidate.cost);
-    let staged = if may_stage(nest, target) { staged::spreads(nest, target) } else { Vec::new() };
-    if target.forced == Some(Forced::Staged) && !staged.is_empty() {
+    let mut staged = Vec::new();
+    if may_stage {
+        staged::add(nest, target, &schedule, &mut staged);
+    }
+    if target.forced.is_some() && !staged.is_empty() {
         all.clear();
     }
-    for (spread, mut cost) in staged {
+    for mut candidate in staged {
         if target.is_cpu {
             // A core has no such memory: it waits for barriers, and copies what its cache holds anyway.
-            cost = cost.max(least).saturating_mul(STAGED_ON_CPU);
+            candidate.cost = candidate.cost.max(least).saturating_mul(STAGED_ON_CPU);
         }
-        insert(&mut all, Candidate { schedule: schedule(spread), cost });
+        insert(&mut all, candidate);
     }
     let online = online(nest);
     let others = Parts::new(nest, target.is_cpu, !by_fours && target.is_aligned);
@@ -241,37 +245,18 @@ fn insert(sorted: &mut Vec<Candidate>, candidate: Candidate) {
     sorted.insert(at, candidate);
 }
 
-/// Whether a workgroup may share the reduced indices of its points.
-fn may_share(nest: &Nest) -> bool {
+/// The spreads that are legal, and not known to be much too slow; and whether some may stage something too.
+fn spreads(nest: &Nest, target: &Target, parts: &Parts<'_>) -> (Vec<Spread>, bool) {
     let folded = |stage: &Stage| stage.fold.as_ref().map(|fold| iterations(&nest.indices, &fold.over));
-    nest.stages.iter().all(|stage| folded(stage).is_none_or(|count| count < MOST_ITERATIONS)) && !nest.is_atomic()
-}
-
-/// Whether it must, since one invocation would leave its loop too early.
-fn must_share(nest: &Nest, target: &Target) -> bool {
-    target.leaves_loops && nest.has_fold() && turns(nest) > MOST_TURNS
-}
-
-/// Whether an invocation may have several points. Those that a u32 does not count are looped over.
-fn may_tile(nest: &Nest, target: &Target) -> bool {
-    iterations(&nest.indices, &nest.free) <= u64::from(u32::MAX) && !(target.is_cpu && has_branches(nest))
-}
-
-/// Whether values may go through workgroup memory.
-fn may_stage(nest: &Nest, target: &Target) -> bool {
-    matches!(target.forced, None | Some(Forced::Staged))
-        && may_tile(nest, target)
-        && may_share(nest)
-        && !must_share(nest, target)
-}
-
-/// The spreads that are legal, and not known to be much too slow, but for those through workgroup memory.
-fn spreads(nest: &Nest, target: &Target, parts: &Parts<'_>) -> Vec<Spread> {
-    let folded = |stage: &Stage| stage.fold.as_ref().map(|fold| iterations(&nest.indices, &fold.over));
+    let is_short = |stage: &Stage| folded(stage).is_none_or(|count| count < MOST_ITERATIONS);
     let is_long = |stage: &Stage| folded(stage).is_some_and(|count| count >= LONG_REDUCTION);
-    let (may_share, may_tile) = (may_share(nest), may_tile(nest, target));
-    match target.forced {
-        _ if may_share && must_share(nest, target) => vec![Spread::PerWorkgroup],
+    let may_share = nest.stages.iter().all(is_short) && !nest.is_atomic();
+    let must_share = target.leaves_loops && nest.has_fold() && turns(nest) > MOST_TURNS;
+    // Points that a u32 does not count are looped over.
+    let may_tile =
+        iterations(&nest.indices, &nest.free) <= u64::from(u32::MAX) && !(target.is_cpu && has_branches(nest));
+    let spreads = match target.forced {
+        _ if must_share && may_share => vec![Spread::PerWorkgroup],
         Some(Forced::PerWorkgroup | Forced::Subgroups) if may_share => vec![Spread::PerWorkgroup],
         Some(Forced::Tiled) if may_tile => vec![Spread::Tiled(cost::forced(nest))],
         Some(_) => vec![Spread::PerPoint],
@@ -286,7 +271,9 @@ fn spreads(nest: &Nest, target: &Target, parts: &Parts<'_>) -> Vec<Spread> {
             }
             all
         }
-    }
+    };
+    let is_asked = matches!(target.forced, None | Some(Forced::Staged));
+    (spreads, is_asked && may_tile && may_share && !must_share)
 }
 
 impl fmt::Display for Schedule {

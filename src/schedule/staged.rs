@@ -5,7 +5,7 @@ use crate::loops::ir::{Nest, any_load};
 use crate::loops::rewrite::{any_part, each_child_mut, uses_index};
 use crate::notation::program::{Expr, ExprKind, IndexId};
 use crate::schedule::cost::{BUSY, MOST_PARTS, MOST_SUMS, Parts, WORTH};
-use crate::schedule::{LANES, Spread, Target, iterations};
+use crate::schedule::{Candidate, LANES, Schedule, Spread, Target, insert, iterations};
 
 /// Tiles of an invocation, along the first and the second index.
 const TILES: [[u32; 2]; 5] = [[2, 2], [4, 4], [4, 8], [8, 4], [8, 8]];
@@ -15,12 +15,12 @@ const TURNS: u32 = 16;
 const FORCED: ([u32; 2], u32) = ([2, 3], 8);
 /// Turns of a reduction below which nothing of it is worth staging.
 const LEAST: u64 = 64;
-/// Spreads that are candidates, the cheapest ones.
+/// How many are candidates, the cheapest ones.
 const MOST: usize = 2;
 /// What a read of workgroup memory weighs, in simple operations.
 const READ: f64 = 4.0;
-/// What a barrier weighs.
-const BARRIER: f64 = 16.0;
+/// What the two barriers weigh that are waited at for what is staged together.
+const BARRIERS: f64 = 32.0;
 
 /// The stage that accumulates, with what is staged for it.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,16 +88,8 @@ pub fn side(lanes: u32) -> u32 {
     1 << (lanes.trailing_zeros() / 2)
 }
 
-/// Bytes of workgroup memory that it takes, at most.
-pub(super) fn bytes(staged: &Staged, tile: &[u32], turns: u32, lanes: u32) -> u32 {
-    let axes = axes(tile).unwrap_or_default();
-    let width = |part: &Part| part.axis.map_or(1, |axis| tile[axes[axis]] * side(lanes) + 1);
-    staged.parts.iter().map(|part| 4 * turns * width(part)).sum()
-}
-
-/// The spreads that stage something, the cheapest first, and what they cost where a workgroup has memory of its own.
-pub(super) fn spreads(nest: &Nest, target: &Target) -> Vec<(Spread, u64)> {
-    let mut all: Vec<(Spread, u64)> = Vec::new();
+/// Adds the schedules that stage something, the cheapest ones, with what they cost where a workgroup has memory of its own.
+pub(super) fn add(nest: &Nest, target: &Target, schedule: &dyn Fn(Spread) -> Schedule, all: &mut Vec<Candidate>) {
     let is_forced = target.forced.is_some();
     let (tiles, turns) = if is_forced { (&[FORCED.0][..], FORCED.1) } else { (&TILES[..], TURNS) };
     for second in 1..nest.free.len() {
@@ -105,44 +97,47 @@ pub(super) fn spreads(nest: &Nest, target: &Target) -> Vec<(Spread, u64)> {
             for lengths in tiles {
                 let mut tile = vec![1; nest.free.len()];
                 (tile[first], tile[second]) = (lengths[0], lengths[1]);
-                let Some(staged) = staged(nest, &tile) else { break };
-                if bytes(&staged, &tile, turns, LANES) > target.most_bytes {
-                    continue;
+                if let Some(cost) = estimate(nest, target, [first, second], &tile, turns) {
+                    insert(all, Candidate { schedule: schedule(Spread::Staged { tile, turns }), cost });
                 }
-                let Some(cost) = estimate(nest, &staged, &tile, turns, is_forced) else { continue };
-                let at = all.iter().take_while(|known| known.1 <= cost).count();
-                all.insert(at, (Spread::Staged { tile, turns }, cost));
             }
         }
     }
     all.truncate(if is_forced || target.is_cpu { 1 } else { MOST });
-    all
 }
 
-/// What it costs; `None` where it is not worth a thought.
-fn estimate(nest: &Nest, staged: &Staged, tile: &[u32], turns: u32, is_forced: bool) -> Option<u64> {
-    let axes = axes(tile)?;
-    let fold = nest.stages[staged.stage].fold.as_ref()?;
-    let times = iterations(&nest.indices, &fold.over);
-    let mut rest = nest.clone();
-    rest.stages[staged.stage].value = staged.body.clone();
-    let rest = Parts::new(&rest, false, false);
-    let points = u64::from(tile.iter().product::<u32>());
+/// What it costs; `None` where it is not possible, or not worth a thought.
+fn estimate(nest: &Nest, target: &Target, axes: [usize; 2], tile: &[u32], turns: u32) -> Option<u64> {
+    let staged = staged(nest, tile)?;
+    let (mut rest, mut shared) = (Parts::none(nest), Parts::none(nest));
+    for (at, stage) in nest.stages.iter().enumerate() {
+        rest.add_stage(stage, if at == staged.stage { &staged.body } else { &stage.value });
+    }
+    let points = u64::from(tile[axes[0]] * tile[axes[1]]);
     let is_small = points * rest.registers() <= MOST_SUMS && points * rest.count() <= MOST_PARTS;
-    let (mut cost, mut invocations, mut block) = (rest.of_tile(tile), f64::from(LANES), vec![1; tile.len()]);
+    let mut block = tile.to_vec();
+    let mut invocations = f64::from(LANES);
     for place in axes {
-        block[place] = tile[place] * side(LANES);
+        block[place] *= side(LANES);
     }
     for (index, length) in nest.free.iter().zip(&block) {
         invocations *= iterations(&nest.indices, &[*index]).div_ceil(u64::from(*length)) as f64;
     }
+    let (mut bytes, mut reads) = (0, 0);
     for Part { value, axis } in &staged.parts {
-        // Once for all invocations; read by each.
-        cost += Parts::of_expr(nest, value, times as f64).of_tile(&block) / f64::from(LANES);
-        cost += READ * times as f64 * axis.map_or(1.0, |axis| f64::from(tile[axes[axis]]));
+        shared.add(value, 1.0);
+        bytes += axis.map_or(1, |axis| block[axes[axis]] + 1) * 4 * turns;
+        reads += axis.map_or(1, |axis| tile[axes[axis]]);
     }
-    cost += 2.0 * BARRIER * times.div_ceil(u64::from(turns)) as f64;
-    (is_forced || is_small && times >= LEAST).then_some((cost * f64::max(invocations, BUSY) / WORTH) as u64)
+    let fold = nest.stages[staged.stage].fold.as_ref()?;
+    let times = iterations(&nest.indices, &fold.over);
+    if bytes > target.most_bytes || target.forced.is_none() && (!is_small || times < LEAST) {
+        return None;
+    }
+    // Once for all invocations, and read by each.
+    let turn = shared.of_tile(&block) / f64::from(LANES) + READ * f64::from(reads) + BARRIERS / f64::from(turns);
+    let cost = rest.of_tile(tile) + turn * times as f64;
+    Some((cost * f64::max(invocations, BUSY) / WORTH) as u64)
 }
 
 #[cfg(test)]
