@@ -16,15 +16,16 @@ use crate::wgsl::spec::{KernelSpec, KernelTensor, NestOf};
 
 /// What schedules of a program's nests are chosen for, but for where its tensors start.
 pub(super) fn target(limits: &DeviceLimits, adapter: &AdapterInfo, spec: &ProgramSpec) -> Target {
+    let is_like_gpu = spec.schedule == Some(Forced::LikeGpu);
     Target {
-        is_cpu: adapter.device_type == "cpu" && spec.schedule != Some(Forced::LikeGpu),
+        is_cpu: adapter.device_type == "cpu" && !is_like_gpu,
         has_rows: adapter.backend != "host",
         leaves_loops: adapter.name.starts_with("llvmpipe"),
         is_aligned: false,
         most_lanes: limits.invocations_per_workgroup,
         most_bytes: limits.workgroup_storage_bytes,
         has_subgroups: limits.has_subgroups,
-        forced: spec.schedule.filter(|forced| *forced != Forced::LikeGpu),
+        forced: if is_like_gpu { None } else { spec.schedule },
         binding: spec.binding,
     }
 }

@@ -20,7 +20,7 @@ use crate::notation::check::{Given, check_parsed};
 use crate::notation::parse;
 use crate::notation::program::{Program, StaticBound, times};
 use crate::notation::spec::{ProgramSource, ProgramSpec};
-use crate::notation::words::{is_name, is_reserved};
+use crate::notation::words::is_name;
 use crate::schedule::{Target, busy, rows};
 use crate::wgsl::spec::KernelSpec;
 
@@ -61,7 +61,7 @@ fn parts_of(
     check_apart(&program, &nodes, &merged)?;
     if !spec.is_plain {
         // Those who force schedules want to see all there is, however small.
-        optimise(&mut loops, if target.forced.is_some() { 0 } else { SMALL_WORK });
+        optimise(&mut loops, if target.forced().is_some() { 0 } else { SMALL_WORK });
         split(&mut loops, busy(target.is_cpu, splitting), target.is_cpu);
         if target.has_rows {
             join_rows(&mut loops, rows(&target));
@@ -133,10 +133,9 @@ fn checked(spec: &ProgramSpec) -> Result<Program> {
     for (name, node) in &spec.given {
         // Before the text is read, where such a name would be a mistake of its own.
         if !is_name(name) {
-            let why = if is_reserved(name) { "it is reserved" } else { "names are ASCII letters, digits and `_`" };
             let message = format_args!(
-                "node {node} is given as \"{name}\", which is no name in a program: {why}; give it under another name, as \
-                 `nodes: {{ w: node }}` or `node_as(\"w\", &node)`"
+                "node {node} is given as \"{name}\", which is reserved or no name (letters, digits, `_`); give it under another \
+                 one: nodes: {{ w: node }}, or node_as(\"w\", &node)"
             );
             return Err(Error::say(ErrorKind::KernelInterface, message));
         }

@@ -170,12 +170,7 @@ pub fn is_name(text: &str) -> bool {
     !bytes.is_empty()
         && !bytes[0].is_ascii_digit()
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
-        && !is_reserved(text)
-}
-
-/// Whether a word has a meaning of its own.
-pub(crate) fn is_reserved(text: &str) -> bool {
-    word(text).0 != Kind::Free
+        && word(text).0 == Kind::Free
 }
 
 #[cfg(test)]

@@ -92,6 +92,21 @@ pub struct Target {
     pub binding: Option<Binding>,
 }
 
+/// Whether schedules can be settled by whoever compiles: nobody can ask the npm package for that, and the code would be a burden.
+const CAN_SETTLE: bool = !cfg!(feature = "npm");
+
+impl Target {
+    /// The spread, if it is settled.
+    pub const fn forced(&self) -> Option<Forced> {
+        if CAN_SETTLE { self.forced } else { None }
+    }
+
+    /// How the kernel reaches its tensors, if that is settled.
+    pub const fn binding(&self) -> Option<Binding> {
+        if CAN_SETTLE { self.binding } else { None }
+    }
+}
+
 /// Points from which on there is enough to do without sharing one among a workgroup. Devices have a few thousand
 /// invocations in flight.
 const MANY_POINTS: u64 = 4096;
@@ -135,22 +150,36 @@ pub const fn busy(is_cpu: bool, splitting: usize) -> u64 {
 /// invocations, or one after the other on a CPU. To a CPU exponentials are dear, to other devices accesses. Where schedules are
 /// forced, all of that is tried, whatever it is worth.
 pub const fn rows(target: &Target) -> Rows {
-    let keeps = target.is_cpu && !matches!(target.forced, Some(Forced::PerWorkgroup | Forced::Subgroups));
-    match (target.forced, target.is_cpu) {
+    let keeps = target.is_cpu && !matches!(target.forced(), Some(Forced::PerWorkgroup | Forced::Subgroups));
+    match (target.forced(), target.is_cpu) {
         (Some(_), _) => Rows { least: 1, length: 1, keeps },
         (None, true) => Rows { least: 64, length: 1, keeps },
         (None, false) => Rows { least: 256, length: LONG_REDUCTION, keeps },
     }
 }
 
+/// What a variant of a schedule has otherwise.
+#[derive(Clone, Copy)]
+enum Change {
+    Online,
+    Fours,
+    Subgroups,
+    Lanes,
+    Binding,
+}
+
+impl Change {
+    const ALL: [Self; 5] = [Self::Online, Self::Fours, Self::Subgroups, Self::Lanes, Self::Binding];
+}
+
 /// The schedules of a nest, the one with the least estimate first; at least one.
 pub fn candidates(nest: &Nest, target: &Target) -> Vec<Candidate> {
     // On other devices neighbouring invocations take neighbouring elements, and the device puts their accesses together.
     let by_fours = target.is_cpu && target.is_aligned;
-    let binding = target.binding.unwrap_or(Binding::Pooled);
+    let binding = target.binding().unwrap_or(Binding::Pooled);
     let turns = if target.is_cpu && has_branches(nest) { 1 } else { UNROLLED };
     let may_group = |spread: &Spread| target.has_subgroups && *spread == Spread::PerWorkgroup && accumulates(nest);
-    let is_grouped = target.forced != Some(Forced::PerWorkgroup);
+    let is_grouped = target.forced() != Some(Forced::PerWorkgroup);
     let parts = Parts::new(nest, target.is_cpu, by_fours);
     let schedule = |spread: Spread| {
         let subgroups = is_grouped && may_group(&spread);
@@ -171,7 +200,7 @@ pub fn candidates(nest: &Nest, target: &Target) -> Vec<Candidate> {
     if may_stage {
         staged::add(nest, target, &schedule, &mut staged);
     }
-    if target.forced.is_some() && !staged.is_empty() {
+    if target.forced().is_some() && !staged.is_empty() {
         all.clear();
     }
     for mut candidate in staged {
@@ -184,39 +213,45 @@ pub fn candidates(nest: &Nest, target: &Target) -> Vec<Candidate> {
     let online = online(nest);
     let others = Parts::new(nest, target.is_cpu, !by_fours && target.is_aligned);
     for at in 0..all.len().min(VARIED) {
-        let Candidate { schedule, cost } = &all[at];
-        let dearer = cost.saturating_add(cost / 8);
-        let has_rows = (if by_fours { &parts } else { &others }).has_rows(&schedule.spread);
-        // One exponential more for each element, and a load of it less.
-        let online_cost = cost.saturating_add(if target.is_cpu { cost / 4 } else { cost / 16 });
-        let may_group = may_group(&schedule.spread);
-        let other_rows = if by_fours { others.estimate(&schedule.spread) } else { dearer };
-        let mut vary = |cost, change: &dyn Fn(&mut Schedule)| {
+        for change in Change::ALL {
             let mut other = all[at].clone();
-            other.cost = cost;
-            change(&mut other.schedule);
-            all.push(other);
-        };
-        if online.is_some() {
-            vary(online_cost, &|schedule| schedule.is_online = true);
-        }
-        if has_rows {
-            vary(other_rows, &|schedule| schedule.by_fours = !by_fours);
-        }
-        if may_group {
-            vary(dearer, &|schedule| schedule.subgroups = !schedule.subgroups);
-        }
-        if target.most_lanes >= MANY_LANES {
-            vary(dearer, &|schedule| {
-                schedule.lanes = MANY_LANES;
-                // As many bytes as before.
-                if let Spread::Staged { turns, .. } = &mut schedule.spread {
-                    *turns /= 2;
+            let Candidate { schedule, cost } = &mut other;
+            let dearer = cost.saturating_add(*cost / 8);
+            let is_there = match change {
+                // One exponential more for each element, and a load of it less.
+                Change::Online => {
+                    *cost = cost.saturating_add(*cost / if target.is_cpu { 4 } else { 16 });
+                    schedule.is_online = true;
+                    online.is_some()
                 }
-            });
-        }
-        if target.binding.is_none() {
-            vary(dearer, &|schedule| schedule.binding = Binding::Direct);
+                Change::Fours => {
+                    *cost = if by_fours { others.estimate(&schedule.spread) } else { dearer };
+                    schedule.by_fours = !by_fours;
+                    (if by_fours { &parts } else { &others }).has_rows(&schedule.spread)
+                }
+                Change::Subgroups => {
+                    *cost = dearer;
+                    schedule.subgroups = !schedule.subgroups;
+                    may_group(&schedule.spread)
+                }
+                Change::Lanes => {
+                    *cost = dearer;
+                    schedule.lanes = MANY_LANES;
+                    // As many bytes as before.
+                    if let Spread::Staged { turns, .. } = &mut schedule.spread {
+                        *turns /= 2;
+                    }
+                    target.most_lanes >= MANY_LANES
+                }
+                Change::Binding => {
+                    *cost = dearer;
+                    schedule.binding = Binding::Direct;
+                    target.binding().is_none()
+                }
+            };
+            if is_there {
+                all.push(other);
+            }
         }
     }
     let mut sorted = Vec::new();
@@ -255,7 +290,7 @@ fn spreads(nest: &Nest, target: &Target, parts: &Parts<'_>) -> (Vec<Spread>, boo
     // Points that a u32 does not count are looped over.
     let may_tile =
         iterations(&nest.indices, &nest.free) <= u64::from(u32::MAX) && !(target.is_cpu && has_branches(nest));
-    let spreads = match target.forced {
+    let spreads = match target.forced() {
         _ if must_share && may_share => vec![Spread::PerWorkgroup],
         Some(Forced::PerWorkgroup | Forced::Subgroups) if may_share => vec![Spread::PerWorkgroup],
         Some(Forced::Tiled) if may_tile => vec![Spread::Tiled(cost::forced(nest))],
@@ -272,7 +307,7 @@ fn spreads(nest: &Nest, target: &Target, parts: &Parts<'_>) -> (Vec<Spread>, boo
             all
         }
     };
-    let is_asked = matches!(target.forced, None | Some(Forced::Staged));
+    let is_asked = matches!(target.forced(), None | Some(Forced::Staged));
     (spreads, is_asked && may_tile && may_share && !must_share)
 }
 

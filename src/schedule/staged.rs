@@ -90,7 +90,7 @@ pub fn side(lanes: u32) -> u32 {
 
 /// Adds the schedules that stage something, the cheapest ones, with what they cost where a workgroup has memory of its own.
 pub(super) fn add(nest: &Nest, target: &Target, schedule: &dyn Fn(Spread) -> Schedule, all: &mut Vec<Candidate>) {
-    let is_forced = target.forced.is_some();
+    let is_forced = target.forced().is_some();
     let (tiles, turns) = if is_forced { (&[FORCED.0][..], FORCED.1) } else { (&TILES[..], TURNS) };
     for second in 1..nest.free.len() {
         for first in 0..second {
@@ -131,7 +131,7 @@ fn estimate(nest: &Nest, target: &Target, axes: [usize; 2], tile: &[u32], turns:
     }
     let fold = nest.stages[staged.stage].fold.as_ref()?;
     let times = iterations(&nest.indices, &fold.over);
-    if bytes > target.most_bytes || target.forced.is_none() && (!is_small || times < LEAST) {
+    if bytes > target.most_bytes || target.forced().is_none() && (!is_small || times < LEAST) {
         return None;
     }
     // Once for all invocations, and read by each.

@@ -52,13 +52,14 @@ impl Lowering<'_> {
         }
         let zero = self.constant(Value::F32(0.0));
         let mut variables = Vec::new();
-        for start in maxima.iter().copied().chain(sums.iter().map(|_| zero)) {
-            variables.push(self.block.apart(Op::Var, 0, &[start]));
+        for start in &*maxima {
+            variables.push(self.block.apart(Op::Var, 0, &[*start]));
+        }
+        for _ in 0..sums.len() {
+            variables.push(self.block.apart(Op::Var, 0, &[zero]));
         }
         self.open(over);
-        for variable in &variables {
-            self.block.set_depth(*variable, self.block.depth());
-        }
+        self.set_inside(&variables);
         let counter = self.counters[*last];
         let row = self.row(counter, turns);
         let (greatest, below) = variables.split_at(maxima.len());
@@ -76,8 +77,8 @@ impl Lowering<'_> {
         self.counters[*last] = counter;
         self.close(over, turns, &variables, false);
         maxima.copy_from_slice(greatest);
-        for (sum, state) in sums.iter_mut().zip(greatest.iter().zip(below)) {
-            *sum = self.come_to(*sum, (*state.0, *state.1));
+        for (at, sum) in sums.iter_mut().enumerate() {
+            *sum = self.come_to(*sum, (greatest[at], below[at]));
         }
     }
 }

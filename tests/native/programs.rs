@@ -69,11 +69,8 @@ async fn refusals<D: Driver>(device: &Device<D>) -> [String; 3] {
 fn errors_call_nodes_what_their_author_calls_them() {
     let on_host = host::open(host::OpenOptions::default()).unwrap();
     for [reserved, named, absent] in [pollster::block_on(refusals(&on_host)), pollster::block_on(refusals(&open()))] {
-        assert!(
-            reserved.contains("\"pi\" is given as \"pi\", which is no name in a program: it is reserved; "),
-            "{reserved}"
-        );
-        assert!(named.contains("as \"layer 1\", which is no name in a program: names are ASCII letters"), "{named}");
+        assert!(reserved.contains("\"pi\" is given as \"pi\", which is reserved or no name "), "{reserved}");
+        assert!(named.contains("as \"layer 1\", which is reserved or no name (letters, "), "{named}");
         assert!(absent.contains("but tensor \"pi\" is declared read; "), "{absent}");
     }
 }

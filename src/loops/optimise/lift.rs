@@ -38,14 +38,16 @@ fn share(expr: &mut Expr, indices: &[LoopIndex], known: &mut Vec<(usize, IndexId
     let mut map = IndexMap::identity(indices.len());
     let mut taken = Vec::new();
     for own in over {
-        let range = |index: IndexId| (indices[index].lo, indices[index].hi);
-        let is_same =
-            |(of, index): &&(usize, IndexId)| *of == height && !taken.contains(index) && range(*index) == range(*own);
-        let found = known.iter().find(is_same).map(|(_, index)| *index);
-        let index = found.unwrap_or_else(|| {
-            known.push((height, *own));
-            *own
-        });
+        let mut found = None;
+        for (of, index) in &*known {
+            let (one, two) = (&indices[*own], &indices[*index]);
+            let is_same = *of == height && (one.lo, one.hi) == (two.lo, two.hi) && !taken.contains(index);
+            if is_same && found.is_none() {
+                found = Some(*index);
+            }
+        }
+        let index = found.unwrap_or(*own);
+        known.push((height, index));
         taken.push(index);
         map.put(*own, Affine::index(index, 0));
         *own = index;
@@ -113,13 +115,16 @@ fn find(
     }
     let count = around.len();
     if let ExprKind::Reduce { indices, .. } = &expr.kind {
-        let range = |index: &IndexId| nest.indices[*index].count();
-        let mut on = around.clone();
-        on.retain(|index| uses_index(expr, *index));
+        let (mut on, mut is_own) = (Vec::new(), true);
+        for (at, index) in around.iter().enumerate() {
+            let (is_used, is_free) = (uses_index(expr, *index), at < nest.free.len());
+            if is_used {
+                on.push(*index);
+            }
+            // What has the nest's own points becomes one of its stages.
+            is_own &= is_used == is_free || is_free && nest.indices[*index].count() == 1;
+        }
         let (all, own) = (points(&nest.indices, around), points(&nest.indices, &on));
-        // What has the nest's own points becomes one of its stages.
-        let is_own = nest.free.iter().all(|index| range(index) == 1 || on.contains(index))
-            && on.iter().all(|index| nest.free.contains(index));
         let is_stage = any_part(expr, &mut |part| matches!(part.kind, ExprKind::Stage(_)));
         let price = times(all, cost(expr, &nest.indices, ACCESS).0);
         if own <= all / 2 && own <= most && price > small_work && !is_own && !is_stage {

@@ -301,12 +301,11 @@ impl Emitter<'_> {
         let Stage { value, fold: Some(Fold { over, .. }), .. } = &nest.stages[stage - 1] else { return ZERO };
         let before = self.lowering.stages.pop().unwrap_or(ZERO);
         let (start, zero) = (self.lowering.expr(&fold.start), self.lowering.constant(Value::F32(0.0)));
-        let state = [before, zero].map(|start| self.lowering.block.apart(Op::Var, 0, &[start]));
-        let [greatest, sum] = state;
+        let greatest = self.lowering.block.apart(Op::Var, 0, &[before]);
+        let sum = self.lowering.block.apart(Op::Var, 0, &[zero]);
+        let state = [greatest, sum];
         self.lowering.block.open();
-        for variable in state {
-            self.lowering.block.set_depth(variable, 1);
-        }
+        self.lowering.set_inside(&state);
         let turn = self.text("turn", 0);
         self.decode(turn, over, &[]);
         let value = self.lowering.expr(value);

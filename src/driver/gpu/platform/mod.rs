@@ -57,11 +57,12 @@ pub(crate) struct Limits {
 }
 
 fn no_adapter() -> Error {
-    Error::new(
-        ErrorKind::NoAdapter,
-        "no GPU adapter was found; install a Vulkan, Metal or DX12 driver (a software one will do: \
-         mesa-vulkan-drivers on Debian), enable WebGPU in the browser, or open the host driver",
-    )
+    #[cfg(not(target_arch = "wasm32"))]
+    let message = "no GPU adapter was found; install a Vulkan, Metal or DX12 driver (a software one will do: \
+                   mesa-vulkan-drivers on Debian), or open the host driver";
+    #[cfg(target_arch = "wasm32")]
+    let message = "no GPU adapter was found; enable WebGPU in the browser, or open the host driver";
+    Error::new(ErrorKind::NoAdapter, message)
 }
 
 fn no_such_adapter(ordinal: u32, count: usize) -> Error {
